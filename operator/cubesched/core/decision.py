@@ -1,0 +1,75 @@
+"""What comes out of the pipeline: a placement, or a rejection that can be explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a request is not scheduled, as its condition shows it (condition `Scheduled`)."""
+
+    NO_NODES = "NoNodes"
+    NO_PROFILE = "NoProfile"
+    NO_ACTIVE_POLICY = "NoActivePolicy"
+    UNSCHEDULABLE = "Unschedulable"
+    NEVER_FITS = "NeverFits"
+    STALE_METRICS = "StaleMetrics"
+    PLUGIN_FAILED = "PluginFailed"
+    CONFLICT = "Conflict"
+    REFUSED = "Refused"
+    NODE_LOST = "NodeLost"
+    START_DEADLINE = "StartDeadline"
+    INVALID_SPEC = "InvalidSpec"
+    NO_CANDIDATE = "NoCandidate"
+
+
+@dataclass(frozen=True, slots=True)
+class StageCount:
+    """How many nodes one guard, constraint or filter was the first to reject."""
+
+    kind: str
+    """guard, constraint or filter."""
+    plugin: str
+    rejected: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """One score plugin's share in the chosen node's score."""
+
+    plugin: str
+    weight: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The chosen node and how it was chosen."""
+
+    row: int
+    node: str
+    score: float
+    parts: tuple[ScorePart, ...]
+    runners_up: tuple[tuple[str, float], ...]
+    """The next two by score, name and score."""
+    feasible: int
+    total: int
+    counts: tuple[StageCount, ...]
+    warnings: tuple[str, ...] = ()
+    """Names of score plugins that failed and were replaced by their default score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """No node can take the request now; `counts` add up to `total`."""
+
+    reason: Reason
+    counts: tuple[StageCount, ...]
+    total: int
+    failed_plugin: str = ""
+    detail: str = ""
+    """The failing plugin's message under reason PluginFailed."""
+
+
+Decision = Placed | Rejected

@@ -1,0 +1,65 @@
+"""The error tree. "No" is a value (a rejection); an exception means something broke.
+
+CubeschedError
+├── PolicyInvalid          the whole set of policy objects does not compile; carries every problem
+├── PluginError            a plugin broke its contract or failed
+│   └── PluginContractBreach
+├── ApiError               the API server refused or could not be reached
+│   ├── OutcomeUnknown     a write may or may not have landed
+│   └── Gone               the position in the stream is no longer served (410)
+├── StoreUnavailable       Redis cannot be reached or answers nonsense
+└── UsageError             a command cannot run as asked; one line for the person
+"""
+
+from __future__ import annotations
+
+
+class CubeschedError(Exception):
+    """Base of everything raised on purpose; `str()` is a sentence a user can act on."""
+
+
+class PolicyInvalid(CubeschedError):
+    """The policy set does not compile; `problems` holds one line for each error, with its path."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class PluginError(CubeschedError):
+    """A plugin failed; carries the plugin's name for the message, metric and failure policy."""
+
+    def __init__(self, plugin: str, message: str) -> None:
+        super().__init__(f"{plugin}: {message}")
+        self.plugin = plugin
+
+
+class PluginContractBreach(PluginError):
+    """A plugin answered with a wrong shape, type, or node."""
+
+
+class ApiError(CubeschedError):
+    """The API server answered with an error; `status` is the HTTP code, 0 when none arrived."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class OutcomeUnknown(ApiError):
+    """A write was sent and no answer came: only the stream can tell whether it landed."""
+
+
+class Gone(ApiError):
+    """The watch or list position is no longer served (HTTP 410): list again from the start."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, 410)
+
+
+class StoreUnavailable(CubeschedError):
+    """Redis cannot be reached within the deadline, or answers with the wrong type."""
+
+
+class UsageError(CubeschedError):
+    """A command cannot do what was asked: bad argument, missing file, unreachable server."""

@@ -1,0 +1,119 @@
+"""The fleet as columns: one row a node, one array a fact, rows in name order.
+
+`fleet` fills the arrays and owns them; guards, filters and scores read them. Unknown is never
+zero: a float that was never reported is NaN, a limit that is not set is `NO_LIMIT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+NO_LIMIT = 1 << 61
+"""Stands for "no limit set"; half of the int64 range, so that sums cannot overflow."""
+
+
+class Safety(IntEnum):
+    """Why the node_safety guard keeps or drops a node; the first that applies, in this order."""
+
+    OK = 0
+    INVALID_SPEC = 1
+    NOT_READY = 2
+    UNSCHEDULABLE = 3
+    QUARANTINED = 4
+    NEVER_REPORTED = 5
+    STALE = 6
+    CLOCK_SKEW = 7
+    UNREADABLE_REQUEST = 8
+    """A stored request that names this node cannot be read, so the node counts as full."""
+    AWAITING_REPORT = 9
+    """This replica has not yet seen a report made after its list of requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A Kubernetes taint; `effect` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """N nodes in name order; every array has N entries.
+
+    A decision reads it without yielding to the event loop, so one version is seen throughout.
+    """
+
+    version: int
+    names: Sequence[str]
+    row_of: Mapping[str, int]
+
+    cpu_limit_millis: Ints
+    """quota (else capacity) times over-commit, rounded down."""
+    memory_limit_bytes: Ints
+    disk_limit_bytes: Ints
+    """NO_LIMIT where neither quota nor capacity of the system disk is set."""
+    sandbox_limit: Ints
+    create_limit: Ints
+
+    cpu_used_millis: Ints
+    """ledger + own assumptions + foreign."""
+    memory_used_bytes: Ints
+    disk_used_bytes: Ints
+    sandboxes: Ints
+    """max(ledger + own assumptions, reported number)."""
+    creating: Ints
+    """max(ledger + own assumptions, reported number) of creates in flight."""
+    creating_ledger: Ints
+    """Creates in flight by the ledger and own assumptions only: Reserved + Bound + Starting."""
+
+    cpus: Floats
+    """Cores of the machine (capacity), for comparing with the load."""
+    memory_capacity_bytes: Ints
+    memory_reserved_bytes: Ints
+    """What the mem guard keeps free of the machine's real memory."""
+
+    cpu_util_percent: Floats
+    cpu_load: Floats
+    memory_really_used_bytes: Floats
+    data_disk_percent: Floats
+    storage_disk_percent: Floats
+    system_disk_percent: Floats
+
+    safety: NDArray[np.uint8]
+    """A `Safety` code; 0 keeps the node."""
+    instance_type: Codes
+    """Code from `instance_type_codes`; 0 = the node accepts every type."""
+    instance_type_codes: Mapping[str, int]
+    taint_set: Codes
+    """Index into `taint_sets`; 0 = no taints."""
+    taint_sets: Sequence[tuple[Taint, ...]]
+    labels: Mapping[str, Codes]
+    """For each label key in use: the interned value of each node, 0 = absent."""
+    label_values: Mapping[str, int]
+    """Interned label values, from 1 on."""
+    templates: Mapping[str, Bools]
+    """For each template id some node holds: which nodes hold it."""
+    template_creating: Mapping[str, Ints]
+    """For each template id in flight: creates of it in flight on each node."""
+    own: Bools
+    """Nodes whose rendezvous hash falls to this replica."""
+
+    max_cpu_util_percent: float
+    disk_usage_max_percent: float
+    """The configured bounds of the cpu and disk guards, 1-100."""
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return len(self.names)

@@ -1,0 +1,160 @@
+"""What the fleet reads of stored objects: only the fields that matter, decoded straight from JSON.
+
+Spelling and bounds are the API models' business; a stored object that does not decode is told
+apart from one that decodes and is invalid, because its node must count as full.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Quantity = int | float | str
+
+
+class _Struct(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    """Fields are camelCase on the wire; unknown ones are skipped without being built."""
+
+
+class Meta(_Struct):
+    """metadata"""
+
+    name: str
+    uid: str = ""
+    resource_version: str = "0"
+    namespace: str = ""
+    generation: int = 0
+    labels: dict[str, str] | None = None
+    creation_timestamp: str = ""
+
+
+class Condition(_Struct):
+    """One of status.conditions."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+    last_transition_time: str = ""
+
+
+class ReservationStatus(_Struct):
+    """status.reservation: what was admitted; the ledger counts this, never a later spec."""
+
+    id: str
+    replica: str
+    time: str = ""
+    node_uid: str = msgspec.field(name="nodeUID", default="")
+    """The SandboxNode object reserved on: one recreated under the same name is another node."""
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    disk_bytes: int = 0
+
+
+class Refusal(_Struct):
+    """One of status.refusals: a node whose agent could not start this request."""
+
+    node: str
+    reason: str = ""
+    time: str = ""
+
+
+class RequestStatus(_Struct):
+    """status, as far as scheduling reads it."""
+
+    phase: str = "Pending"
+    node_name: str = ""
+    profile: str = ""
+    attempts: int = 0
+    reservation: ReservationStatus | None = None
+    refusals: list[Refusal] = []
+    conditions: list[Condition] = []
+
+
+class RequestMeta(_Struct):
+    """A SandboxRequest's metadata and status; `spec` and `raw_status` stay undecoded bytes."""
+
+    metadata: Meta
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class WireToleration(_Struct):
+    """One of spec.tolerations."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class Resources(_Struct):
+    """spec.resources."""
+
+    cpu: Quantity
+    memory: Quantity
+    system_disk: Quantity = 0
+
+
+class RequestSpec(_Struct):
+    """spec of a SandboxRequest."""
+
+    resources: Resources
+    instance_type: str = "cubebox"
+    template_id: str = msgspec.field(name="templateID", default="")
+    template_node_scope: list[str] = []
+    allow_non_local_template: bool = False
+    node_selector: dict[str, str] = {}
+    tolerations: list[WireToleration] = []
+    priority: int = 0
+
+
+class WireTaint(_Struct):
+    """One of a SandboxNode's spec.taints."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class NodeAmounts(_Struct):
+    """spec.capacity or spec.quota."""
+
+    cpu: Quantity | None = None
+    memory: Quantity | None = None
+    system_disk: Quantity | None = None
+    sandboxes: int | None = None
+    create_concurrency: int | None = None
+
+
+class NodeSpec(_Struct):
+    """spec of a SandboxNode."""
+
+    capacity: NodeAmounts
+    quota: NodeAmounts = NodeAmounts()
+    instance_type: str = ""
+    unschedulable: bool = False
+    taints: list[WireTaint] = []
+
+
+class NodeStatus(_Struct):
+    """status of a SandboxNode, as far as scheduling reads it."""
+
+    conditions: list[Condition] = []
+    templates: list[str] = []
+
+
+class NodeObject(_Struct):
+    """A SandboxNode; `spec` stays undecoded, so that an invalid one still names its node."""
+
+    metadata: Meta
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: NodeStatus = NodeStatus()
+
+
+def plain(raw: msgspec.Raw) -> dict[str, Any]:
+    """Decode raw JSON into plain dicts and lists, to be changed and written back whole."""
+    value = msgspec.json.decode(raw)
+    return value if isinstance(value, dict) else {}
