@@ -2,6 +2,7 @@
 
 CubeschedError
 ├── PolicyInvalid          the whole set of policy objects does not compile; carries every problem
+├── PluginArgsInvalid      a plugin cannot be built as a Profile lists it; carries every problem
 ├── PluginError            a plugin broke its contract or failed
 │   └── PluginContractBreach
 ├── ApiError               the API server refused or could not be reached
@@ -26,12 +27,24 @@ class PolicyInvalid(CubeschedError):
         self.problems = problems
 
 
+class PluginArgsInvalid(CubeschedError):
+    """A plugin's name or arguments are wrong; `problems` holds (path, message) for each error.
+
+    Paths start at the plugin's entry in the Profile: `name`, `args.factors[2]`.
+    """
+
+    def __init__(self, problems: tuple[tuple[str, str], ...]) -> None:
+        super().__init__("; ".join(f"{path}: {message}" for path, message in problems))
+        self.problems = problems
+
+
 class PluginError(CubeschedError):
     """A plugin failed; carries the plugin's name for the message, metric and failure policy."""
 
     def __init__(self, plugin: str, message: str) -> None:
         super().__init__(f"{plugin}: {message}")
         self.plugin = plugin
+        self.message = message
 
 
 class PluginContractBreach(PluginError):
@@ -39,11 +52,15 @@ class PluginContractBreach(PluginError):
 
 
 class ApiError(CubeschedError):
-    """The API server answered with an error; `status` is the HTTP code, 0 when none arrived."""
+    """The API server answered with an error; `status` is the HTTP code, 0 when none arrived.
 
-    def __init__(self, message: str, status: int = 0) -> None:
+    `retry_after_seconds` is the least time that the server asked to be left alone, else 0.
+    """
+
+    def __init__(self, message: str, status: int = 0, retry_after_seconds: float = 0.0) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after_seconds = retry_after_seconds
 
 
 class OutcomeUnknown(ApiError):

@@ -1,0 +1,1 @@
+"""The API server: connection, list-watch, conditional writes, events, Leases."""

@@ -1,0 +1,1 @@
+"""What nodes report each second, in Redis: written by agents, read whole by replicas."""
