@@ -13,12 +13,12 @@ import msgspec
 Quantity = int | float | str
 
 
-class _Struct(msgspec.Struct, rename="camel", gc=False, frozen=True):
+class _Struct(msgspec.Struct, rename="camel", gc=False):
     """Fields are camelCase on the wire; unknown ones are skipped without being built."""
 
 
 class Meta(_Struct):
-    """metadata"""
+    """An object's metadata."""
 
     name: str
     uid: str = ""
@@ -41,7 +41,7 @@ class Condition(_Struct):
 
 
 class ReservationStatus(_Struct):
-    """status.reservation: what was admitted; the ledger counts this, never a later spec."""
+    """A status.reservation: what was admitted; the ledger counts this, never a later spec."""
 
     id: str
     replica: str
@@ -62,7 +62,7 @@ class Refusal(_Struct):
 
 
 class RequestStatus(_Struct):
-    """status, as far as scheduling reads it."""
+    """The status, as far as scheduling reads it."""
 
     phase: str = "Pending"
     node_name: str = ""
@@ -91,7 +91,7 @@ class WireToleration(_Struct):
 
 
 class Resources(_Struct):
-    """spec.resources."""
+    """One spec.resources."""
 
     cpu: Quantity
     memory: Quantity
@@ -99,7 +99,7 @@ class Resources(_Struct):
 
 
 class RequestSpec(_Struct):
-    """spec of a SandboxRequest."""
+    """The spec of a SandboxRequest."""
 
     resources: Resources
     instance_type: str = "cubebox"
@@ -120,7 +120,7 @@ class WireTaint(_Struct):
 
 
 class NodeAmounts(_Struct):
-    """spec.capacity or spec.quota."""
+    """A spec.capacity or spec.quota."""
 
     cpu: Quantity | None = None
     memory: Quantity | None = None
@@ -130,7 +130,7 @@ class NodeAmounts(_Struct):
 
 
 class NodeSpec(_Struct):
-    """spec of a SandboxNode."""
+    """The spec of a SandboxNode."""
 
     capacity: NodeAmounts
     quota: NodeAmounts = NodeAmounts()
@@ -140,7 +140,7 @@ class NodeSpec(_Struct):
 
 
 class NodeStatus(_Struct):
-    """status of a SandboxNode, as far as scheduling reads it."""
+    """The status of a SandboxNode, as far as scheduling reads it."""
 
     conditions: list[Condition] = []
     templates: list[str] = []

@@ -1,0 +1,220 @@
+"""The columns and how they grow: rows in name order, one array a fact, written in place."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from cubesched.core.snapshot import Bools, Codes, Floats, Ints, Safety, Snapshot, Taint
+from cubesched.fleet.nodes import NodeRecord
+
+_LOG = logging.getLogger(__name__)
+MAX_LABEL_KEYS = 1024
+"""Label keys that get a column; further ones match nothing (a selector on them keeps no node)."""
+
+_FLOATS = (
+    "cpu_util_percent",
+    "cpu_load",
+    "memory_really_used_bytes",
+    "data_disk_percent",
+    "storage_disk_percent",
+    "system_disk_percent",
+)
+_SKIPPED = ("version", "names", "row_of", "instance_type_codes", "taint_sets", "labels",
+            "label_values", "templates", "template_creating", "max_cpu_util_percent",
+            "disk_usage_max_percent")  # fmt: skip
+
+
+def _default(name: str, rows: int) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+    if name in _FLOATS:
+        return np.full(rows, np.nan)
+    if name == "cpus":
+        return np.zeros(rows, np.float64)
+    if name == "safety":
+        return np.full(rows, Safety.NEVER_REPORTED, np.uint8)
+    if name in {"instance_type", "taint_set"}:
+        return np.zeros(rows, np.int32)
+    if name == "own":
+        return np.zeros(rows, np.bool_)
+    return np.zeros(rows, np.int64)
+
+
+ARRAYS = tuple(f.name for f in fields(Snapshot) if f.name not in _SKIPPED)
+
+
+@dataclass(slots=True)
+class Reported:
+    """Columns behind the snapshot: what decisions read only in sum or as a safety code."""
+
+    base_safety: np.ndarray[tuple[int], np.dtype[np.uint8]]
+    stamp_ms: Ints
+    """The last heartbeat; -1 = never."""
+    advanced_monotonic: Floats
+    """When this replica saw the stamp advance."""
+    awaited: Bools
+    """No report made after this replica's first list of requests was seen yet."""
+    skewed: Bools
+    uid_low: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    uid_high: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    """The node object's uid, as its reports must carry it."""
+    counted: Ints
+    """Sandboxes by the ledger and own assumptions."""
+    foreign_cpu_millis: Ints
+    foreign_memory_bytes: Ints
+    foreign_disk_bytes: Ints
+    sandboxes: Ints
+    creating: Ints
+    unreadable: Bools
+
+    @classmethod
+    def empty(cls, rows: int) -> Reported:
+        """Return the columns of nodes that have not reported."""
+        return cls(
+            base_safety=np.full(rows, Safety.NOT_READY, np.uint8),
+            stamp_ms=np.full(rows, -1, np.int64),
+            advanced_monotonic=np.full(rows, -np.inf),
+            awaited=np.ones(rows, np.bool_),
+            skewed=np.zeros(rows, np.bool_),
+            uid_low=np.zeros(rows, np.uint64),
+            uid_high=np.zeros(rows, np.uint64),
+            counted=np.zeros(rows, np.int64),
+            foreign_cpu_millis=np.zeros(rows, np.int64),
+            foreign_memory_bytes=np.zeros(rows, np.int64),
+            foreign_disk_bytes=np.zeros(rows, np.int64),
+            sandboxes=np.full(rows, -1, np.int64),
+            creating=np.full(rows, -1, np.int64),
+            unreadable=np.zeros(rows, np.bool_),
+        )
+
+
+def empty_snapshot() -> Snapshot:
+    """Return a snapshot of no nodes."""
+    return Snapshot(
+        version=0,
+        names=[],
+        row_of={},
+        instance_type_codes={"": 0},
+        taint_sets=[()],
+        labels={},
+        label_values={},
+        templates={},
+        template_creating={},
+        max_cpu_util_percent=80.0,
+        disk_usage_max_percent=80.0,
+        **{name: _default(name, 0) for name in ARRAYS},  # type: ignore[arg-type]
+    )
+
+
+@dataclass(slots=True)
+class Columns:
+    """Owns the snapshot's arrays and the reported ones beside them."""
+
+    snapshot: Snapshot = field(default_factory=empty_snapshot)
+    reported: Reported = field(default_factory=lambda: Reported.empty(0))
+    names: list[str] = field(default_factory=list)
+    row_of: dict[str, int] = field(default_factory=dict)
+    labels: dict[str, Codes] = field(default_factory=dict)
+    label_values: dict[str, int] = field(default_factory=dict)
+    templates: dict[str, Bools] = field(default_factory=dict)
+    template_creating: dict[str, Ints] = field(default_factory=dict)
+    types: dict[str, int] = field(default_factory=lambda: {"": 0})
+    taint_sets: list[tuple[Taint, ...]] = field(default_factory=lambda: [()])
+    _taint_codes: dict[tuple[Taint, ...], int] = field(default_factory=lambda: {(): 0})
+
+    def __post_init__(self) -> None:
+        """Let the snapshot see the mappings that grow here."""
+        view = self.snapshot
+        view.names, view.row_of = self.names, self.row_of
+        view.labels, view.label_values = self.labels, self.label_values
+        view.templates, view.template_creating = self.templates, self.template_creating
+        view.instance_type_codes, view.taint_sets = self.types, self.taint_sets
+
+    def touch(self) -> None:
+        """Count a new version: something that a decision reads has changed."""
+        self.snapshot.version += 1
+
+    def insert(self, names: Sequence[str]) -> None:
+        """Add rows of defaults for `names` (not yet there), keeping name order."""
+        fresh = sorted(names)
+        at = np.array([bisect_left(self.names, name) for name in fresh], np.int64)
+        for holder, column in self._columns():
+            values = getattr(holder, column)
+            filler = (
+                _default(column, len(fresh))
+                if holder is self.snapshot
+                else getattr(Reported.empty(len(fresh)), column)
+            )
+            setattr(holder, column, np.insert(values, at, filler))
+        for mapping in (self.labels, self.templates, self.template_creating):
+            for key, values in mapping.items():
+                mapping[key] = np.insert(values, at, 0)
+        self._rename(sorted([*self.names, *fresh]))
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Delete the rows of `names`."""
+        at = np.array([self.row_of[name] for name in names], np.int64)
+        for holder, column in self._columns():
+            setattr(holder, column, np.delete(getattr(holder, column), at))
+        for mapping in (self.labels, self.templates, self.template_creating):
+            for key, values in mapping.items():
+                mapping[key] = np.delete(values, at)
+        gone = set(names)
+        self._rename([name for name in self.names if name not in gone])
+
+    def fill_facts(self, row: int, record: NodeRecord) -> None:
+        """Write a node's labels, type, taints and templates into its row."""
+        view = self.snapshot
+        view.instance_type[row] = self.types.setdefault(record.instance_type, len(self.types))
+        view.taint_set[row] = self._taint_code(record.taints)
+        self.reported.base_safety[row] = record.safety
+        for key, column in self.labels.items():
+            column[row] = self._label_code(record.labels.get(key))
+        for key in record.labels.keys() - self.labels.keys():
+            self._add_label(key, row, record.labels[key])
+        for template, holders in self.templates.items():
+            holders[row] = template in record.templates
+        for template in record.templates - self.templates.keys():
+            self.templates[template] = np.zeros(len(self.names), np.bool_)
+            self.templates[template][row] = True
+
+    def count_template(self, template: str, row: int, number: int) -> None:
+        """Change the creates in flight of `template` on a row."""
+        column = self.template_creating.get(template)
+        if column is None:
+            column = self.template_creating[template] = np.zeros(len(self.names), np.int64)
+        column[row] += number
+        if not column.any():
+            del self.template_creating[template]
+
+    def _columns(self) -> list[tuple[object, str]]:
+        mine: list[tuple[object, str]] = [(self.snapshot, name) for name in ARRAYS]
+        return mine + [(self.reported, f.name) for f in fields(Reported)]
+
+    def _rename(self, names: list[str]) -> None:
+        self.names[:] = names
+        self.row_of.clear()
+        self.row_of.update({name: row for row, name in enumerate(names)})
+        self.touch()
+
+    def _label_code(self, value: str | None) -> int:
+        if value is None:
+            return 0
+        return self.label_values.setdefault(value, len(self.label_values) + 1)
+
+    def _add_label(self, key: str, row: int, value: str) -> None:
+        if len(self.labels) >= MAX_LABEL_KEYS:
+            _LOG.warning("label key %r has no column: %d keys are in use", key, MAX_LABEL_KEYS)
+            return
+        self.labels[key] = np.zeros(len(self.names), np.int32)
+        self.labels[key][row] = self._label_code(value)
+
+    def _taint_code(self, taints: tuple[Taint, ...]) -> int:
+        code = self._taint_codes.get(taints)
+        if code is None:
+            code = self._taint_codes[taints] = len(self.taint_sets)
+            self.taint_sets.append(taints)
+        return code

@@ -1,0 +1,204 @@
+"""One SandboxRequest as the ledger holds it, read from its stored JSON without losing any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from cubesched.api.quantity import QuantityError, parse_millis, parse_units
+from cubesched.core.request import Request, Toleration
+from cubesched.fleet.objects import RequestMeta, RequestSpec, RequestStatus
+
+_META = msgspec.json.Decoder(RequestMeta)
+_SPEC = msgspec.json.Decoder(RequestSpec)
+_STATUS = msgspec.json.Decoder(RequestStatus)
+_OFF_NODE = frozenset({"Pending", "Succeeded", "Failed"})
+
+
+class InvalidSpec(ValueError):
+    """A stored request's spec cannot be used; the text names the field, what was found and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What a request counts, stamped in its reservation."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    disk_bytes: int = 0
+
+
+NOTHING = Weight()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One request at one version. Raw parts stay bytes; they are decoded when needed."""
+
+    uid: str
+    namespace: str
+    name: str
+    version: int
+    labels: dict[str, str]
+    created: str
+    generation: int
+    phase: str
+    node: str
+    """The node it counts on; empty when it counts nowhere."""
+    weight: Weight
+    status: RequestStatus
+    spec_raw: bytes
+    status_raw: bytes
+    unreadable: str = ""
+    """Why the object cannot be read; its node then counts as full."""
+
+    @property
+    def key(self) -> str:
+        """namespace/name, for people."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def reservation_id(self) -> str:
+        """The id of its reservation; empty without one."""
+        return self.status.reservation.id if self.status.reservation else ""
+
+    @property
+    def replica(self) -> str:
+        """The replica that wrote its reservation; empty without one."""
+        return self.status.reservation.replica if self.status.reservation else ""
+
+    @property
+    def node_uid(self) -> str:
+        """The uid of the node object it was reserved on."""
+        return self.status.reservation.node_uid if self.status.reservation else ""
+
+    @cached_property
+    def template_id(self) -> str:
+        """spec.templateID; empty without one or when the spec is unreadable."""
+        try:
+            return _SPEC.decode(self.spec_raw).template_id
+        except msgspec.MsgspecError:
+            return ""
+
+    def request(self, *, attempt: int, refused_nodes: tuple[str, ...]) -> Request:
+        """Return what the pipeline sees of it, with exact sizes rounded up.
+
+        Raises InvalidSpec naming the field.
+        """
+        spec = self._spec()
+        return Request(
+            uid=self.uid,
+            namespace=self.namespace,
+            name=self.name,
+            cpu_millis=_size("cpu", parse_millis, spec.resources.cpu),
+            memory_bytes=_size("memory", parse_units, spec.resources.memory),
+            disk_bytes=_size("systemDisk", parse_units, spec.resources.system_disk, least=0),
+            labels=self.labels,
+            instance_type=spec.instance_type,
+            template_id=spec.template_id,
+            template_node_scope=tuple(spec.template_node_scope),
+            allow_non_local_template=spec.allow_non_local_template,
+            node_selector=tuple(sorted(spec.node_selector.items())),
+            tolerations=tuple(
+                Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)
+                for t in spec.tolerations
+            ),
+            priority=spec.priority,
+            attempt=attempt,
+            refused_nodes=refused_nodes,
+        )
+
+    def priority(self) -> int:
+        """Return spec.priority, 0 when the spec is unreadable."""
+        try:
+            return _SPEC.decode(self.spec_raw).priority
+        except msgspec.MsgspecError:
+            return 0
+
+    def _spec(self) -> RequestSpec:
+        try:
+            return _SPEC.decode(self.spec_raw)
+        except msgspec.MsgspecError as error:
+            raise InvalidSpec(f"spec: {error}") from error
+
+
+def _size(name: str, parse: Any, value: Any, *, least: int = 1) -> int:
+    try:
+        size: int = parse(value, round_up=True)
+    except QuantityError as error:
+        raise InvalidSpec(f"spec.resources.{name}: {error}") from error
+    if size < least:
+        raise InvalidSpec(f"spec.resources.{name}: found {value!r}, must be greater than 0")
+    return size
+
+
+def read_entry(raw: msgspec.Raw | bytes) -> Entry:
+    """Read one stored object; one that does not decode becomes an entry that says so."""
+    try:
+        meta = _META.decode(raw)
+        status = _STATUS.decode(meta.status)
+    except msgspec.MsgspecError as error:
+        return _unreadable(raw, str(error))
+    counted = bool(status.node_name) and status.phase not in _OFF_NODE
+    reservation = status.reservation
+    broken = "status.reservation: missing" if counted and reservation is None else ""
+    return Entry(
+        uid=meta.metadata.uid,
+        namespace=meta.metadata.namespace,
+        name=meta.metadata.name,
+        version=int(meta.metadata.resource_version),
+        labels=meta.metadata.labels or {},
+        created=meta.metadata.creation_timestamp,
+        generation=meta.metadata.generation,
+        phase=status.phase,
+        node=status.node_name if counted else "",
+        weight=Weight(reservation.cpu_millis, reservation.memory_bytes, reservation.disk_bytes)
+        if counted and reservation
+        else NOTHING,
+        status=status,
+        spec_raw=bytes(meta.spec),
+        status_raw=bytes(meta.status),
+        unreadable=broken,
+    )
+
+
+def _unreadable(raw: msgspec.Raw | bytes, why: str) -> Entry:
+    """Keep what can be told of an object that does not decode: who it is, and on which node."""
+    try:
+        found = msgspec.json.decode(raw)
+    except msgspec.MsgspecError:
+        found = None
+    meta = _part(found, "metadata")
+    status = _part(found, "status")
+    node, phase = status.get("nodeName", ""), status.get("phase", "Pending")
+    known = isinstance(found, dict) and isinstance(node, str) and isinstance(phase, str)
+    off_node = known and (not node or phase in _OFF_NODE)
+    return Entry(
+        uid=str(meta.get("uid", "")),
+        namespace=str(meta.get("namespace", "")),
+        name=str(meta.get("name", "unreadable")),
+        version=_version(meta.get("resourceVersion")),
+        labels={},
+        created=str(meta.get("creationTimestamp", "")),
+        generation=0,
+        phase=phase if known else "Unreadable",
+        node=node if known and not off_node else "",
+        weight=NOTHING,
+        status=RequestStatus(),
+        spec_raw=b"null",
+        status_raw=b"{}",
+        unreadable="" if off_node else why,
+    )
+
+
+def _part(found: object, name: str) -> dict[str, Any]:
+    part = found.get(name) if isinstance(found, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
+def _version(value: object) -> int:
+    text = str(value)
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,114 @@
+"""One SandboxNode as read from its object: limits before policy, labels, taints, readiness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import msgspec
+
+from cubesched.api.quantity import QuantityError, parse_millis, parse_units
+from cubesched.core.scheduler_settings import Settings
+from cubesched.core.snapshot import NO_LIMIT, Safety, Taint
+from cubesched.fleet.objects import NodeAmounts, NodeObject, NodeSpec, Quantity
+
+_NODE = msgspec.json.Decoder(NodeObject)
+_SPEC = msgspec.json.Decoder(NodeSpec)
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """What the columns need of one node; sizes of an invalid spec are 0 and `problem` says why."""
+
+    name: str
+    uid: str
+    labels: dict[str, str]
+    instance_type: str
+    taints: tuple[Taint, ...]
+    templates: frozenset[str]
+    safety: Safety
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    disk_bytes: int = NO_LIMIT
+    sandboxes: int | None = None
+    creates: int | None = None
+    capacity_cpu_millis: int = 0
+    capacity_memory_bytes: int = 0
+    problem: str = ""
+
+
+def read_node(raw: msgspec.Raw | bytes) -> NodeRecord:
+    """Read one stored SandboxNode; raises msgspec.MsgspecError when not even its name is there."""
+    node = _NODE.decode(raw)
+    try:
+        return _record(node, _SPEC.decode(node.spec))
+    except (msgspec.MsgspecError, QuantityError) as error:
+        return NodeRecord(
+            name=node.metadata.name,
+            uid=node.metadata.uid,
+            labels=node.metadata.labels or {},
+            instance_type="",
+            taints=(),
+            templates=frozenset(),
+            safety=Safety.INVALID_SPEC,
+            problem=str(error),
+        )
+
+
+def _record(node: NodeObject, spec: NodeSpec) -> NodeRecord:
+    capacity, quota = spec.capacity, spec.quota
+    cpu = _amount("capacity.cpu", parse_millis, capacity.cpu)
+    memory = _amount("capacity.memory", parse_units, capacity.memory)
+    return NodeRecord(
+        name=node.metadata.name,
+        uid=node.metadata.uid,
+        labels=node.metadata.labels or {},
+        instance_type=spec.instance_type,
+        taints=tuple(Taint(t.key, t.value, t.effect) for t in spec.taints),
+        templates=frozenset(node.status.templates),
+        safety=_safety(node, spec),
+        cpu_millis=cpu if quota.cpu is None else _amount("quota.cpu", parse_millis, quota.cpu),
+        memory_bytes=memory
+        if quota.memory is None
+        else _amount("quota.memory", parse_units, quota.memory),
+        disk_bytes=_disk(capacity, quota),
+        sandboxes=quota.sandboxes,
+        creates=quota.create_concurrency,
+        capacity_cpu_millis=cpu,
+        capacity_memory_bytes=memory,
+    )
+
+
+def _amount(field: str, parse: object, value: Quantity | None) -> int:
+    if value is None:
+        raise QuantityError(f"spec.{field}: missing")
+    try:
+        return int(parse(value, round_up=False))  # type: ignore[operator]
+    except QuantityError as error:
+        raise QuantityError(f"spec.{field}: {error}") from error
+
+
+def _disk(capacity: NodeAmounts, quota: NodeAmounts) -> int:
+    value = capacity.system_disk if quota.system_disk is None else quota.system_disk
+    return NO_LIMIT if value is None else _amount("quota.systemDisk", parse_units, value)
+
+
+def _safety(node: NodeObject, spec: NodeSpec) -> Safety:
+    ready = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+    if not ready:
+        return Safety.NOT_READY
+    return Safety.UNSCHEDULABLE if spec.unschedulable else Safety.OK
+
+
+def scaled(amount: int, ratio: Fraction) -> int:
+    """Return amount times ratio, rounded down, exactly."""
+    return amount * ratio.numerator // ratio.denominator
+
+
+def memory_reserved_bytes(record: NodeRecord, settings: Settings) -> int:
+    """Return what the mem guard keeps free: configured, else the smaller of 10 Gi and 10 %."""
+    configured = settings.guards.memory_reserved_bytes
+    if configured is not None:
+        return configured
+    return min(10 * _GIB, record.capacity_memory_bytes // 10)
