@@ -1,0 +1,91 @@
+"""What all kinds share: the base model, errors as users read them, conditions.
+
+Models hold spec and status, never metadata; they refuse unknown fields and wrong types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from cubesched.api.v1alpha1.schema import extra
+from cubesched.api.v1alpha1.values import Timestamp
+
+
+def api_name(field: str) -> str:
+    """Return the camelCase name of a field; identifiers end in ID and UID."""
+    camel = to_camel(field)
+    for ending in ("Uid", "Id"):
+        if camel.endswith(ending):
+            return camel.removesuffix(ending) + ending.upper()
+    return camel
+
+
+class Model(BaseModel):
+    """Base of every spec and status block: frozen, camelCase outside, strict about types."""
+
+    model_config = ConfigDict(
+        alias_generator=api_name,
+        allow_inf_nan=False,
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        strict=True,
+        use_attribute_docstrings=True,
+    )
+
+
+_WORDS: Final = {
+    "extra_forbidden": "unknown field",
+    "missing": "required",
+}
+
+
+def problems_of(error: ValidationError, path: str = "spec") -> tuple[str, ...]:
+    """Return one line for each error, each starting with its field as users write it."""
+    return tuple(
+        f"{_field_path(path, item['loc'])}: {_WORDS.get(item['type']) or _sentence(item['msg'])}"
+        for item in error.errors(include_url=False, include_context=False, include_input=False)
+    )
+
+
+def _field_path(start: str, parts: Sequence[str | int]) -> str:
+    steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return start + "".join(step for step in steps if step != ".[key]")
+
+
+def _sentence(message: str) -> str:
+    return message.removeprefix("Value error, ").replace("Input should be", "must be")
+
+
+class Condition(Model):
+    """One observation about the object, as `kubectl wait` and `kubectl describe` read it."""
+
+    type: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
+    """What is observed."""
+    status: Literal["True", "False", "Unknown"]
+    """Whether it holds."""
+    reason: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Z][A-Za-z]*$")]
+    """Why, in one word for programs."""
+    message: Annotated[str, Field(max_length=1024)] = ""
+    """Why, in one line for people."""
+    observed_generation: Annotated[int, Field(ge=0)] = 0
+    """The metadata.generation this observation is about; an older one says nothing of now."""
+    last_transition_time: Timestamp
+    """When `status` last changed."""
+
+
+ConditionMap = Annotated[
+    list[Condition],
+    Field(max_length=16, json_schema_extra=extra(list_type="map", list_map_keys=["type"])),
+]
+"""Conditions that several writers keep side by side by server-side apply, one of each type."""
+
+Problems = Annotated[
+    list[Annotated[str, Field(max_length=1024)]],
+    Field(max_length=51, json_schema_extra=extra(list_type="atomic")),
+]
+"""At most 50 lines, then one that says how many more there are."""

@@ -1,0 +1,235 @@
+"""SchedulerProfile: which requests it serves and how their node is chosen."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from cubesched.api.v1alpha1.common import ConditionMap, Model, Problems
+from cubesched.api.v1alpha1.schema import Rule, cel_text, extra, rule
+from cubesched.api.v1alpha1.values import Labels
+
+GUARDS: Final = ("node_safety", "cpu", "mem", "disk", "template_locality", "realtime_create_num")
+"""Always on, in this order; none can be listed in a Profile."""
+
+MAX_PLUGINS: Final = 32
+_PATTERN_WORDS: Final = (
+    r"^([-A-Za-z0-9._:/ ,|()^$*+?{}]|\[[-^A-Za-z0-9._:/ ]+\]|[\\][.dw$^|()*+?{}-])+$"
+)
+_PATTERN_REPEATS: Final = r"^([^*+?{]*[*+?{]){0,4}[^*+?{]*$"
+_PATTERN_WHAT: Final = (
+    "must be a pattern of letters, digits, . - _ [classes], (groups), |, and at most four of"
+    " * + ? {n}, none of them after a group"
+)
+
+
+def _is_pattern(text: str) -> str:
+    """Refuse a pattern that the matcher cannot run in bounded time, or cannot read."""
+    bounded = re.fullmatch(_PATTERN_REPEATS[1:-1], text) and not re.search(r"\)[*+?{]", text)
+    if not bounded or not re.fullmatch(_PATTERN_WORDS[1:-1], text):
+        raise ValueError(f"{text!r} {_PATTERN_WHAT}")
+    try:
+        re.compile(text, re.ASCII)
+    except re.error as error:
+        raise ValueError(f"{text!r} is not a regular expression: {error}") from error
+    return text
+
+
+def _pattern_rule() -> tuple[Rule, Rule]:
+    words, repeats = cel_text(_PATTERN_WORDS), cel_text(_PATTERN_REPEATS)
+    return (
+        rule(
+            f"self.matches({words}) && self.matches({repeats}) && !self.matches('[)][*+?{{]')",
+            _PATTERN_WHAT,
+        ),
+        rule("''.matches(self) || true", "must be a regular expression"),
+    )
+
+
+Pattern = Annotated[
+    str,
+    AfterValidator(_is_pattern),
+    Field(min_length=1, max_length=128, json_schema_extra=extra(*_pattern_rule())),
+]
+
+
+class Route(Model):
+    """Which requests the Profile serves; every part given must match."""
+
+    instance_types: Annotated[
+        list[Pattern], Field(max_length=16, json_schema_extra=extra(list_type="atomic"))
+    ] = []
+    """Regular expressions, one of which must match the whole instance type. Default: all."""
+    labels: Labels = {}
+    """Labels the request must have, all of them. Default: none asked."""
+
+
+class Plugin(Model):
+    """What filters and scores have in common."""
+
+    name: Annotated[str, Field(min_length=1, max_length=63)]
+    """The plugin's name; `cubesched plugins` lists them."""
+    type: Literal["builtin"] = "builtin"
+    """What kind of plugin it is. Default: builtin, the only kind so far."""
+    enabled: bool = True
+    """False leaves it out without deleting it. Default: true."""
+    args: Annotated[dict[str, Any], Field(max_length=32)] = {}
+    """The plugin's own settings; unknown names are errors. Default: none."""
+
+
+class FilterPlugin(Plugin):
+    """One filter: drops nodes, never adds one."""
+
+    model_config = ConfigDict(
+        json_schema_extra=extra(
+            {
+                "rule": f"!(self.name in {list(GUARDS)})",
+                "messageExpression": "self.name + ' is a guard: it is always on and cannot be"
+                " listed, take it out'",
+                "message": "a guard is always on and cannot be listed, take it out",
+                "fieldPath": ".name",
+            }
+        )
+    )
+
+    @model_validator(mode="after")
+    def _is_no_guard(self) -> FilterPlugin:
+        """Refuse what the server's rule refuses."""
+        if self.name in GUARDS:
+            raise ValueError(
+                f"{self.name} is a guard: it is always on and cannot be listed, take it out"
+            )
+        return self
+
+
+class ScorePlugin(Plugin):
+    """One score: rates the nodes that are left, 0 to 100."""
+
+    weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0
+    """Its share in the weighted mean, above 0 and up to 1000000. Default: 1."""
+    default_score: Annotated[float, Field(ge=0, le=100)] = 0.0
+    """What every node gets when the plugin fails, 0 to 100. Default: 0."""
+
+
+class Selection(Model):
+    """How one node is picked among those that are left."""
+
+    model_config = ConfigDict(
+        json_schema_extra=extra(
+            rule(
+                "self.topN >= 1 || self.topN == -1",
+                "must be at least 1, or -1 for all nodes",
+                at=".topN",
+            )
+        )
+    )
+
+    top_n: Annotated[int, Field(ge=-1, le=1_000_000)] = 1
+    """How many of the best take part: at least 1, or -1 for all. Default: 1."""
+    method: Literal["highest", "spread", "random"] = "random"
+    """highest score; spread, the fewest sandboxes; random, in proportion to score.
+    Default: random."""
+
+    @model_validator(mode="after")
+    def _takes_some(self) -> Selection:
+        """Refuse what the server's rule refuses."""
+        if self.top_n == 0:
+            raise ValueError("topN must be at least 1, or -1 for all nodes")
+        return self
+
+
+class Failure(Model):
+    """What happens when something fails; guards always fail closed."""
+
+    score: Literal["default-score", "fail-closed"] = "default-score"
+    """A score that fails: its defaultScore for all nodes, or the attempt ends.
+    Default: default-score."""
+    no_candidate: Literal["backoff", "fail"] = "backoff"
+    """No node is left: the request waits, or it fails for good. Default: backoff."""
+
+
+class SchedulerProfileSpec(Model):
+    """Which requests it serves and how their node is chosen."""
+
+    model_config = ConfigDict(
+        json_schema_extra=extra(
+            rule(
+                "!self.default || !has(self.route)",
+                "a default Profile takes what no other takes, so it has no route",
+                at=".route",
+            ),
+            rule(
+                "self.default || (has(self.route) && (size(self.route.instanceTypes) > 0"
+                " || size(self.route.labels) > 0))",
+                "needs instanceTypes or labels, unless default is true",
+                at=".route",
+            ),
+        )
+    )
+
+    order: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 1000
+    """Routes are tried from the lowest order up, then by name. Default: 1000."""
+    default: bool = False
+    """True serves what no other Profile does; at most one may. Default: false."""
+    mode: Literal["Active", "Disabled"] = "Active"
+    """Disabled takes it out of the set, as if deleted. Default: Active."""
+    route: Route | None = None
+    """Which requests it serves; needed unless it is the default Profile."""
+    filters: Annotated[
+        list[FilterPlugin],
+        Field(
+            max_length=MAX_PLUGINS,
+            json_schema_extra=extra(list_type="map", list_map_keys=["name"]),
+        ),
+    ] = []
+    """Drop nodes, after the guards. Default: none."""
+    scores: (
+        Annotated[
+            list[ScorePlugin],
+            Field(
+                max_length=MAX_PLUGINS,
+                json_schema_extra=extra(list_type="map", list_map_keys=["name"]),
+            ),
+        ]
+        | None
+    ) = None
+    """Rate the nodes that are left. Default: real_time_weighted_average; [] rates nothing."""
+    selection: Selection = Selection()
+    """How one node is picked among those that are left."""
+    failure: Failure = Failure()
+    """What happens when something fails."""
+
+    @model_validator(mode="after")
+    def _serves_something(self) -> SchedulerProfileSpec:
+        """Refuse what the server's rules refuse."""
+        if self.default and self.route is not None:
+            raise ValueError("a default Profile takes what no other takes, so it has no route")
+        routed = self.route is not None and (self.route.instance_types or self.route.labels)
+        if not self.default and not routed:
+            raise ValueError("route needs instanceTypes or labels, unless default is true")
+        return self
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> SchedulerProfileSpec:
+        """Refuse what the server's list type refuses."""
+        for field, plugins in (("filters", self.filters), ("scores", self.scores or [])):
+            names = [plugin.name for plugin in plugins]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{field} lists {', '.join(twice)} more than once")
+        return self
+
+
+class SchedulerProfileStatus(Model):
+    """What the replicas made of it, written by the operator."""
+
+    active_revision: Annotated[str, Field(max_length=64)] | None = None
+    """The revision of the policy set that runs."""
+    replicas_on_revision: Annotated[str, Field(max_length=16)] | None = None
+    """Replicas that run it, of those alive, as in 3/3."""
+    problems: Problems = []
+    """Everything wrong with this object, each line starting with its field."""
+    conditions: ConditionMap = []
+    """Accepted says whether it compiles, Active whether this generation runs."""
