@@ -1,0 +1,93 @@
+"""One real control plane for the whole run, of this process alone; it dies with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from cubesched.local import LocalControlPlane
+
+_LOGS = pytest.StashKey[Path]()
+
+
+class Kubectl(Protocol):
+    """Calls kubectl as the cluster's administrator."""
+
+    def __call__(
+        self,
+        *args: str,
+        input: str | None = None,  # noqa: A002 - as subprocess.run calls it
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[str]: ...
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalControlPlane]:
+    """A running control plane with every manifest installed."""
+    plane = LocalControlPlane(f"test-{os.getpid()}", tmp_path_factory.mktemp("control-plane"))
+    request.config.stash[_LOGS] = plane.directory
+    plane.start(manifests=True)
+    yield plane
+    plane.stop()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say where the servers' logs are when something failed."""
+    if _LOGS in config.stash and {"failed", "error"} & terminalreporter.stats.keys():
+        terminalreporter.write_line(f"logs of the control plane: {config.stash[_LOGS]}/*.log")
+
+
+@pytest.fixture(scope="session")
+def kubectl(control_plane: LocalControlPlane) -> Kubectl:
+    """kubectl bound to the control plane; with `check`, a failure shows what kubectl said."""
+    cache = control_plane.directory / "kubectl-cache"
+
+    def run(
+        *args: str,
+        input: str | None = None,  # noqa: A002 - as subprocess.run calls it
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[str]:
+        answer = subprocess.run(
+            [control_plane.binaries.kubectl, "--kubeconfig", control_plane.kubeconfig, *args],
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"KUBECACHEDIR": str(cache)},
+        )
+        if check and answer.returncode != 0:
+            pytest.fail(f"kubectl {' '.join(args)}: {answer.stderr or answer.stdout}")
+        return answer
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def redis_url(control_plane: LocalControlPlane) -> str:
+    """The URL of the Redis beside the control plane."""
+    return control_plane.redis_url
+
+
+@pytest.fixture(scope="session")
+def admin_kubeconfig(control_plane: LocalControlPlane) -> Path:
+    """The kubeconfig of the cluster's administrator."""
+    return control_plane.kubeconfig
+
+
+@pytest.fixture
+def fresh_namespace(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace of this test alone, deleted afterwards (in the background)."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
