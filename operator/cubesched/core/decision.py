@@ -56,13 +56,18 @@ class Placed:
     feasible: int
     total: int
     counts: tuple[StageCount, ...]
+    """Only the stages that rejected a node, in pipeline order; with `feasible` they add up to
+    `total`."""
     warnings: tuple[str, ...] = ()
     """Names of score plugins that failed and were replaced by their default score."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """No node can take the request now; `counts` add up to `total`."""
+    """No node can take the request now.
+
+    `counts` add up to `total`; where a plugin failed they stop at what was judged before it.
+    """
 
     reason: Reason
     counts: tuple[StageCount, ...]

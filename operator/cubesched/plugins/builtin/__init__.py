@@ -1,0 +1,1 @@
+"""The built-in plugins, one a file; `plugins.registry` is their table."""

@@ -1,0 +1,1 @@
+"""What a Profile adds to the guards."""

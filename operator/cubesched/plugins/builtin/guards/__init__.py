@@ -1,0 +1,1 @@
+"""What no node may fail, whatever the policy says."""

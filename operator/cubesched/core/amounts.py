@@ -1,0 +1,19 @@
+"""Amounts as people write them in Kubernetes: `2000m`, `1536Mi`."""
+
+from __future__ import annotations
+
+_BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
+
+
+def millis(amount: int) -> str:
+    """Return millicores as text, `2000m`."""
+    return f"{amount}m"
+
+
+def binary_bytes(amount: int) -> str:
+    """Return bytes as text: exact where a unit divides them, else down to one decimal."""
+    for unit, size in _BINARY:
+        if amount >= size:
+            whole, rest = divmod(amount, size)
+            return f"{whole}.{rest * 10 // size}{unit}" if rest else f"{whole}{unit}"
+    return str(amount)

@@ -1,0 +1,34 @@
+"""Constraint `instance_type`: the node accepts the request's instance type.
+
+A node that names a type accepts only that one; a node that names none accepts all.
+Source: CubeMaster's product buckets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cubesched.core.request import Request
+from cubesched.core.snapshot import Bools, Snapshot
+from cubesched.plugins.builtin.yes_or_no import YesOrNo
+
+_ACCEPTS_ANY = 0
+_NO_SUCH_TYPE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType(YesOrNo):
+    """Keeps nodes of the request's type and nodes of no type."""
+
+    text: ClassVar[str] = "other instance type"
+    name: str = "instance_type"
+
+    def keep(self, fleet: Snapshot, request: Request) -> Bools | None:
+        """Return which nodes stay; None when no node names a type."""
+        if not fleet.instance_type_codes:
+            return None
+        code = fleet.instance_type_codes.get(request.instance_type, _NO_SUCH_TYPE)
+        mask: Bools = fleet.instance_type == _ACCEPTS_ANY
+        mask |= fleet.instance_type == code
+        return mask

@@ -1,0 +1,53 @@
+"""Constraint `taints`: the request tolerates every NoSchedule and NoExecute taint of the node.
+
+PreferNoSchedule repels nobody here. Tolerations match as in Kubernetes: an empty effect matches
+every effect, an empty key every key, `Exists` every value, `Equal` the same value. They are
+weighed once for each distinct set of taints in the fleet, not once a node.
+Source: Kubernetes' taints and tolerations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cubesched.core.request import Request, Toleration
+from cubesched.core.snapshot import Bools, Snapshot, Taint
+from cubesched.plugins.builtin.yes_or_no import YesOrNo
+
+_REPELLING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True)
+class Taints(YesOrNo):
+    """Keeps nodes whose taints the request tolerates."""
+
+    text: ClassVar[str] = "taint not tolerated"
+    name: str = "taints"
+
+    def keep(self, fleet: Snapshot, request: Request) -> Bools | None:
+        """Return which nodes stay; None when nothing in the fleet repels the request."""
+        tolerated = [_tolerates_all(request, taints) for taints in fleet.taint_sets]
+        if all(tolerated):
+            return None
+        mask: Bools = np.array(tolerated, dtype=np.bool_)[fleet.taint_set]
+        return mask
+
+
+def _tolerates_all(request: Request, taints: Sequence[Taint]) -> bool:
+    return all(
+        any(_matches(toleration, taint) for toleration in request.tolerations)
+        for taint in taints
+        if taint.effect in _REPELLING_EFFECTS
+    )
+
+
+def _matches(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    return toleration.operator == "Exists" or toleration.value == taint.value

@@ -1,0 +1,129 @@
+"""Score `real_time_weighted_average`: the weighted mean of chosen factors, the emptier first.
+
+Sum of f * w over sum of w; each factor f is 100 - 100 * used / limit, clamped to 0..100:
+
+| factor | used / limit |
+|---|---|
+| mvm_num | sandboxes / the node's limit of sandboxes |
+| local_create_num | creates in flight by the ledger / the node's create limit |
+| realtime_create_num | creates in flight, the larger of ledger and report / create limit |
+| quota_cpu_usage, quota_mem_usage | allocated / quota x over-commit |
+| req_cpu, req_mem | allocated with this request / quota x over-commit |
+| cpu_util (also cpu_usage) | cpu busy, percent |
+| mem_usage | memory really used / memory of the machine |
+| cpu_load | load / cpus |
+| data_disk_usage, storage_disk_usage, sys_disk_usage | disk full, percent |
+
+A value never reported counts as the worst, f = 0. NOT_APPLICABLE when all weights are 0.
+Arguments: `factors`, a list of names (weight 1 each) or a map from name to weight; default
+mvm_num, local_create_num, cpu_util, quota_mem_usage. Source: CubeMaster's score of that name; there
+the req_ terms are ratios of 0..1 beside factors of 0..100, here they are factors like the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import numpy as np
+from pydantic import AfterValidator
+from typing_extensions import override
+
+from cubesched.core.pipeline import NOT_APPLICABLE, NotApplicable
+from cubesched.core.request import Request
+from cubesched.core.snapshot import Floats, Ints, Snapshot
+from cubesched.plugins.args import Factors, ScoreArgs, only_known
+from cubesched.plugins.builtin.ratios import (
+    cpu_left,
+    memory_left,
+    used_share,
+    used_share_of_percent,
+    within_bounds,
+)
+
+UsedShare = Callable[[Snapshot, Request, Ints], Floats]
+"""The used share of one factor for each row, 0..1; unknown is 1."""
+
+FACTORS: Final[dict[str, UsedShare]] = {
+    "mvm_num": lambda fleet, _, rows: used_share(
+        fleet.sandboxes.take(rows), fleet.sandbox_limit.take(rows)
+    ),
+    "local_create_num": lambda fleet, _, rows: used_share(
+        fleet.creating_ledger.take(rows), fleet.create_limit.take(rows)
+    ),
+    "realtime_create_num": lambda fleet, _, rows: used_share(
+        fleet.creating.take(rows), fleet.create_limit.take(rows)
+    ),
+    "quota_cpu_usage": lambda fleet, _, rows: used_share(
+        fleet.cpu_used_millis.take(rows), fleet.cpu_limit_millis.take(rows)
+    ),
+    "quota_mem_usage": lambda fleet, _, rows: used_share(
+        fleet.memory_used_bytes.take(rows), fleet.memory_limit_bytes.take(rows)
+    ),
+    "req_cpu": lambda fleet, request, rows: 1.0 - cpu_left(fleet, request, rows),
+    "req_mem": lambda fleet, request, rows: 1.0 - memory_left(fleet, request, rows),
+    "cpu_util": lambda fleet, _, rows: used_share_of_percent(fleet.cpu_util_percent.take(rows)),
+    "mem_usage": lambda fleet, _, rows: used_share(
+        fleet.memory_really_used_bytes.take(rows), fleet.memory_capacity_bytes.take(rows)
+    ),
+    "cpu_load": lambda fleet, _, rows: used_share(fleet.cpu_load.take(rows), fleet.cpus.take(rows)),
+    "data_disk_usage": lambda fleet, _, rows: used_share_of_percent(
+        fleet.data_disk_percent.take(rows)
+    ),
+    "storage_disk_usage": lambda fleet, _, rows: used_share_of_percent(
+        fleet.storage_disk_percent.take(rows)
+    ),
+    "sys_disk_usage": lambda fleet, _, rows: used_share_of_percent(
+        fleet.system_disk_percent.take(rows)
+    ),
+}
+ALIASES: Final = {"cpu_usage": "cpu_util"}
+DEFAULT_FACTORS: Final = ("mvm_num", "local_create_num", "cpu_util", "quota_mem_usage")
+
+
+def _one_spelling(factors: dict[str, float]) -> dict[str, float]:
+    for alias, name in ALIASES.items():
+        if alias in factors and name in factors:
+            raise ValueError(f'"{alias}" and "{name}" are the same factor')
+    return {ALIASES.get(name, name): weight for name, weight in factors.items()}
+
+
+class RealTimeWeightedAverageArgs(ScoreArgs):
+    """Arguments of `real_time_weighted_average`."""
+
+    factors: Annotated[Factors, only_known(FACTORS | ALIASES), AfterValidator(_one_spelling)] = (
+        dict.fromkeys(DEFAULT_FACTORS, 1.0)
+    )
+    """What is averaged: a list of names, or a map from name to weight."""
+
+    @override
+    def build(self) -> RealTimeWeightedAverage:
+        """Return the score; factors of weight 0 are left out."""
+        total = sum(self.factors.values())
+        return RealTimeWeightedAverage(
+            tuple(
+                (FACTORS[name], weight / total)
+                for name, weight in self.factors.items()
+                if weight > 0
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RealTimeWeightedAverage:
+    """Rates a node by the mean of what is free by each factor; the shares add up to 1."""
+
+    factors: tuple[tuple[UsedShare, float], ...]
+    name: str = "real_time_weighted_average"
+
+    def score(self, fleet: Snapshot, request: Request, rows: Ints) -> Floats | NotApplicable:
+        """Return one score for each row; see the module."""
+        if not self.factors:
+            return NOT_APPLICABLE
+        total = np.zeros(rows.size)
+        for used, share in self.factors:
+            part = used(fleet, request, rows)
+            part *= share * 100.0
+            total += part
+        return within_bounds(np.subtract(100.0, total, out=total))

@@ -1,0 +1,52 @@
+"""Score `resource_fit_score`: pack nodes tightly and evenly.
+
+100 * (1 - (rc + rm) / 2) - imbalance_penalty * 100 * |rc - rm|, clamped to 0..100; rc and rm are
+the shares of cpu and memory (quota x over-commit) that remain after placing.
+Arguments: `imbalance_penalty` (0-100, default 0.5). Source: CubeMaster's score of that name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+from typing_extensions import override
+
+from cubesched.core.request import Request
+from cubesched.core.snapshot import Floats, Ints, Snapshot
+from cubesched.plugins.args import ScoreArgs
+from cubesched.plugins.builtin.ratios import cpu_left, memory_left, within_bounds
+
+
+class ResourceFitScoreArgs(ScoreArgs):
+    """Arguments of `resource_fit_score`."""
+
+    imbalance_penalty: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.5
+    """How many points a node loses for each point of difference between cpu and memory left."""
+
+    @override
+    def build(self) -> ResourceFitScore:
+        """Return the score."""
+        return ResourceFitScore(self.imbalance_penalty)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceFitScore:
+    """Rates a node by how full and how even it would be."""
+
+    imbalance_penalty: float
+    name: str = "resource_fit_score"
+
+    def score(self, fleet: Snapshot, request: Request, rows: Ints) -> Floats:
+        """Return one score for each row; see the module."""
+        cpu = cpu_left(fleet, request, rows)
+        memory = memory_left(fleet, request, rows)
+        gap = np.abs(cpu - memory)
+        gap *= self.imbalance_penalty * 100.0
+        cpu += memory
+        cpu *= 50.0
+        scores = np.subtract(100.0, cpu, out=cpu)
+        scores -= gap
+        return within_bounds(scores)

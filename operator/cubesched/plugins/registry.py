@@ -1,0 +1,113 @@
+"""The table of built-in plugins: guards and constraints in their order, filters and scores by name.
+
+A new filter or score is one file and one row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from cubesched.core.errors import PluginArgsInvalid
+from cubesched.core.pipeline import Filter, Score
+from cubesched.plugins.args import Args, FilterArgs, ScoreArgs, problem
+from cubesched.plugins.builtin.constraints.instance_type import InstanceType
+from cubesched.plugins.builtin.constraints.node_selector import NodeSelector
+from cubesched.plugins.builtin.constraints.refused import Refused
+from cubesched.plugins.builtin.constraints.taints import Taints
+from cubesched.plugins.builtin.filters.node_labels import NodeLabelsArgs
+from cubesched.plugins.builtin.filters.scarce_resource import ScarceResourceArgs
+from cubesched.plugins.builtin.guards.cpu import Cpu
+from cubesched.plugins.builtin.guards.disk import Disk
+from cubesched.plugins.builtin.guards.mem import Mem
+from cubesched.plugins.builtin.guards.node_safety import NodeSafety
+from cubesched.plugins.builtin.guards.realtime_create_num import RealtimeCreateNum
+from cubesched.plugins.builtin.guards.template_locality import TemplateLocality
+from cubesched.plugins.builtin.scores.balanced_allocation import BalancedAllocationArgs
+from cubesched.plugins.builtin.scores.create_concurrency_score import CreateConcurrencyScoreArgs
+from cubesched.plugins.builtin.scores.image_score import ImageScoreArgs
+from cubesched.plugins.builtin.scores.least_allocated import LeastAllocatedArgs
+from cubesched.plugins.builtin.scores.most_allocated import MostAllocatedArgs
+from cubesched.plugins.builtin.scores.real_time_weighted_average import (
+    RealTimeWeightedAverageArgs,
+)
+from cubesched.plugins.builtin.scores.resource_fit_score import ResourceFitScoreArgs
+from cubesched.plugins.builtin.scores.template_local_pressure import TemplateLocalPressureArgs
+from cubesched.plugins.spelling import did_you_mean
+
+A = TypeVar("A", bound=Args)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[A]):
+    """One built-in filter or score: the model that checks its arguments and builds it."""
+
+    args: type[A]
+    summary: str
+    """One line for lists of plugins; the module's docstring is the reference entry."""
+
+
+GUARDS: Final[tuple[Filter, ...]] = (
+    NodeSafety(),
+    Cpu(),
+    Mem(),
+    Disk(),
+    TemplateLocality(),
+    RealtimeCreateNum(),
+)
+"""In every pipeline, in this order; no Profile can list, disable or reorder them."""
+
+CONSTRAINTS: Final[tuple[Filter, ...]] = (Refused(), InstanceType(), NodeSelector(), Taints())
+"""What the request itself demands; in every pipeline after the guards."""
+
+FILTERS: Final[Mapping[str, Entry[FilterArgs]]] = {
+    "node_labels": Entry(NodeLabelsArgs, "Only nodes that carry these labels."),
+    "scarce_resource": Entry(ScarceResourceArgs, "Keep ordinary requests off scarce nodes."),
+}
+
+SCORES: Final[Mapping[str, Entry[ScoreArgs]]] = {
+    "real_time_weighted_average": Entry(
+        RealTimeWeightedAverageArgs, "Weighted mean of what is free by chosen factors."
+    ),
+    "resource_fit_score": Entry(ResourceFitScoreArgs, "Pack nodes tightly and evenly."),
+    "create_concurrency_score": Entry(CreateConcurrencyScoreArgs, "Fewer creates in flight first."),
+    "image_score": Entry(ImageScoreArgs, "Nodes that hold the template first."),
+    "template_local_pressure": Entry(
+        TemplateLocalPressureArgs, "Fewer creates of the same template in flight first."
+    ),
+    "least_allocated": Entry(LeastAllocatedArgs, "The emptier node first."),
+    "most_allocated": Entry(MostAllocatedArgs, "The fuller node first."),
+    "balanced_allocation": Entry(BalancedAllocationArgs, "Evenly used nodes first."),
+}
+
+
+def build_filter(name: str, args: Mapping[str, object]) -> Filter:
+    """Return the built-in filter; raise PluginArgsInvalid with every problem."""
+    return _checked(name, args, table=FILTERS, kind="filter").build()
+
+
+def build_score(name: str, args: Mapping[str, object]) -> Score:
+    """Return the built-in score; raise PluginArgsInvalid with every problem."""
+    return _checked(name, args, table=SCORES, kind="score").build()
+
+
+def is_guard(name: str) -> bool:
+    """Tell whether the name belongs to a guard, which no Profile can list."""
+    return any(guard.name == name for guard in GUARDS)
+
+
+def _checked(
+    name: str, args: Mapping[str, object], *, table: Mapping[str, Entry[A]], kind: str
+) -> A:
+    if name not in table:
+        message = f'unknown built-in {kind} "{name}"; {did_you_mean(name, table)}'
+        raise PluginArgsInvalid((("name", message),))
+    model = table[name].args
+    try:
+        return model.model_validate(dict(args))
+    except ValidationError as error:
+        problems = tuple(problem(one, model) for one in error.errors(include_url=False))
+        raise PluginArgsInvalid(problems) from None
