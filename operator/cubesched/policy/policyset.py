@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cubesched.core.pipeline import Pipeline
 from cubesched.core.request import Request
 from cubesched.core.scheduler_settings import GuardSettings, Settings
+from cubesched.policy.patterns import Pattern
 
 __all__ = ["CompiledProfile", "GuardSettings", "PolicySet", "Route", "Settings"]
 
@@ -17,7 +17,7 @@ __all__ = ["CompiledProfile", "GuardSettings", "PolicySet", "Route", "Settings"]
 class Route:
     """Every part given must match; a default Profile has an empty route and is tried last."""
 
-    instance_types: tuple[re.Pattern[str], ...] = ()
+    instance_types: tuple[Pattern, ...] = ()
     labels: tuple[tuple[str, str], ...] = ()
 
     def matches(self, instance_type: str, labels: Mapping[str, str]) -> bool:
@@ -36,6 +36,8 @@ class CompiledProfile:
     route: Route
     is_default: bool
     pipeline: Pipeline
+    uid: str = ""
+    """The object it was compiled from: one recreated under the same name is another Profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class PolicySet:
     settings: Settings
     config_generation: int
     profiles: tuple[CompiledProfile, ...]
+    config_uid: str = ""
+    """Empty while no SchedulerConfig exists."""
 
     def route(self, request: Request) -> Pipeline | None:
         """Return the first matching Profile's pipeline, None when no Profile matches."""

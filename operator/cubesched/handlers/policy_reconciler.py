@@ -1,0 +1,113 @@
+"""Keeps the running policy and the status of its objects equal to what the API server holds.
+
+An event only says that something changed: both kinds are listed anew, so a Profile that vanished
+while a watch was broken leaves the set as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from cubesched.adapters.cluster.transport import Transport
+from cubesched.api import CONFIGS, PROFILES, Resource
+from cubesched.core.errors import ApiError
+from cubesched.core.writing import Outcome
+from cubesched.handlers.listing import list_objects
+from cubesched.handlers.pacing import Pace
+from cubesched.handlers.ports import Membership, StatusApplier
+from cubesched.handlers.timestamps import timestamp
+from cubesched.policy.active import ActivePolicy
+from cubesched.policy.compiler import compile_set
+from cubesched.policy.objects import CONFIG_NAME, PROFILE_KIND, PolicyObject
+from cubesched.policy.verdicts import config_status, profile_status, status_change
+
+logger = logging.getLogger(__name__)
+
+FIELD_MANAGER: Final = "cubesched"
+OWNED_FIELDS: Final = ("activeRevision", "replicasOnRevision", "problems")
+"""Fields of both kinds' status that nobody else writes; conditions are compared by type."""
+
+
+class PolicyReconciler:
+    """One background loop: list, compile, swap, write the statuses this replica owns."""
+
+    def __init__(
+        self,
+        policy: ActivePolicy,
+        transport: Transport,
+        statuses: StatusApplier,
+        membership: Membership,
+        *,
+        wall: Callable[[], float],
+        rng: Callable[[], float],
+    ) -> None:
+        """`wall` is Unix time for conditions; `rng` gives numbers in [0, 1) for jitter."""
+        self._policy = policy
+        self._transport = transport
+        self._statuses = statuses
+        self._membership = membership
+        self._wall = wall
+        self._pace = Pace(rng)
+
+    def poke(self) -> None:
+        """Note that a policy object, the members or their revisions changed."""
+        self._pace.poke()
+
+    async def run(self) -> None:
+        """Reconcile now, after every burst of pokes, and once a minute; for ever."""
+        while True:
+            try:
+                settled = await self.reconcile()
+            except ApiError as error:
+                logger.warning("policy objects cannot be read, what runs stays: %s", error)
+                settled = False
+            await (self._pace.until_due() if settled else self._pace.after_failure())
+
+    async def reconcile(self) -> bool:
+        """Make policy and statuses follow the stored objects; False when a write must be retried.
+
+        Raises ApiError when the objects cannot be listed.
+        """
+        profiles = await self._list(PROFILES)
+        configs = await self._list(CONFIGS)
+        config = next((c for c in configs if c.name == CONFIG_NAME), None)
+        result = await asyncio.to_thread(compile_set, profiles, config)
+        self._policy.mark_listed(PROFILES.kind)
+        self._policy.mark_listed(CONFIGS.kind)
+        self._policy.adopt(result)
+        return await self._write_statuses((*profiles, *configs))
+
+    async def _list(self, resource: Resource) -> list[PolicyObject]:
+        bodies = await list_objects(self._transport, resource)
+        return [PolicyObject.from_body(resource.kind, body) for body in bodies]
+
+    async def _write_statuses(self, subjects: Sequence[PolicyObject]) -> bool:
+        due = [
+            self._write(subject, change)
+            for subject in subjects
+            if self._membership.owns(subject.uid) and (change := self._change(subject)) is not None
+        ]
+        return all(await asyncio.gather(*due))
+
+    def _change(self, subject: PolicyObject) -> Mapping[str, Any] | None:
+        verdict, running = self._policy.verdict(subject), self._policy.current
+        now = timestamp(self._wall())
+        if subject.kind == PROFILE_KIND:
+            revisions = [member.policy_revision for member in self._membership.members()]
+            desired = profile_status(subject, verdict, running, revisions=revisions, now=now)
+        else:
+            desired = config_status(subject, verdict, running, now=now)
+        return status_change(subject, desired, owned=OWNED_FIELDS)
+
+    async def _write(self, subject: PolicyObject, status: Mapping[str, Any]) -> bool:
+        resource = PROFILES if subject.kind == PROFILE_KIND else CONFIGS
+        result = await self._statuses.apply_status(
+            resource, subject.name, FIELD_MANAGER, status, uid=subject.uid
+        )
+        if result.outcome in (Outcome.LANDED, Outcome.MISSING, Outcome.REFUSED):
+            return True  # gone or replaced: the next list tells
+        logger.warning("status of %s is not written: %s", subject.title, result.message)
+        return False

@@ -1,0 +1,199 @@
+"""All Profiles and the SchedulerConfig compile as one unit: a whole set, or every error at once.
+
+Order of work: read and check each object by itself, check what only the whole set shows, and
+only when nothing is wrong anywhere build the pipelines.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cubesched.api.v1alpha1 import SchedulerConfigSpec, SchedulerProfileSpec
+from cubesched.core.errors import PolicyInvalid
+from cubesched.core.pipeline import (
+    NoCandidate,
+    Pipeline,
+    ScoreFailure,
+    Selection,
+    SelectionMethod,
+)
+from cubesched.plugins.registry import CONSTRAINTS, GUARDS
+from cubesched.policy.config_settings import check_config, route_label_keys, settings_of
+from cubesched.policy.factory import FACTORY_PROFILES
+from cubesched.policy.objects import PROFILE_KIND, PolicyObject, Problem, ProblemList
+from cubesched.policy.plugin_lists import build_filters, build_scores, check_plugins
+from cubesched.policy.policyset import CompiledProfile, PolicySet, Route
+from cubesched.policy.reading import block, read
+from cubesched.policy.revision import revision_of
+from cubesched.policy.routing import check_route, compile_route
+
+SOURCE_CUSTOM = "custom"
+SOURCE_FACTORY = "factory"
+SOURCE_NONE = "none"
+BARE_PROFILE = "none"
+"""Name of the pipeline that runs when nothing is configured and factory Profiles are disabled."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompileResult:
+    """A set that may run, or everything that keeps it from running; warnings in both cases."""
+
+    policy: PolicySet | None = None
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A Profile that is valid by itself."""
+
+    subject: PolicyObject
+    spec: SchedulerProfileSpec
+
+
+def compile_policy(profiles: Sequence[PolicyObject], config: PolicyObject | None) -> PolicySet:
+    """Return the compiled set; raises PolicyInvalid with every problem of every object."""
+    result = compile_set(profiles, config)
+    if result.policy is None:
+        raise PolicyInvalid(tuple(problem.text for problem in result.problems))
+    return result.policy
+
+
+def compile_set(profiles: Sequence[PolicyObject], config: PolicyObject | None) -> CompileResult:
+    """Compile the whole set; never raises for anything an object may hold."""
+    problems: list[Problem] = []
+    config_spec = _read_config(config, problems)
+    drafts = [
+        draft
+        for subject in sorted(profiles, key=lambda profile: profile.name)
+        if (draft := _draft(subject, route_label_keys(config), problems)) is not None
+    ]
+    active = [draft for draft in drafts if draft.spec.mode == "Active"]
+    problems += _set_problems(profiles)
+    warnings = tuple(_warnings(active))
+    if problems or config_spec is None:
+        return CompileResult(None, tuple(problems), warnings)
+    return CompileResult(_build(active, config, config_spec), (), warnings)
+
+
+def _read_config(
+    config: PolicyObject | None, problems: list[Problem]
+) -> SchedulerConfigSpec | None:
+    if config is None:
+        return SchedulerConfigSpec()
+    found = ProblemList(config)
+    spec = check_config(config, found)
+    problems += found.found
+    return spec
+
+
+def _draft(
+    subject: PolicyObject, label_keys: Sequence[str] | None, problems: list[Problem]
+) -> _Draft | None:
+    found = ProblemList(subject)
+    check_route(found, label_keys)
+    check_plugins(found)
+    _check_selection(found)
+    spec = read(SchedulerProfileSpec, found)
+    problems += sorted(found.found, key=lambda problem: problem.path)
+    return None if spec is None or found.found else _Draft(subject, spec)
+
+
+def _check_selection(problems: ProblemList) -> None:
+    """Note a topN of 0, which the model tells only when nothing beside it is wrong."""
+    if block(problems.subject.spec, "selection").get("topN") == 0:
+        problems.add("spec.selection.topN", "must be at least 1, or -1 for all nodes, not 0")
+
+
+def _set_problems(profiles: Sequence[PolicyObject]) -> Iterable[Problem]:
+    """Yield what no single object shows: names used twice, more than one default."""
+    for name, number in sorted(Counter(profile.name for profile in profiles).items()):
+        if number > 1:
+            yield Problem(PROFILE_KIND, name, "metadata.name", f"{number} Profiles have this name")
+    defaults = sorted(profile.name for profile in profiles if _claims_default(profile.spec))
+    if len(defaults) > 1:
+        for name in defaults:
+            others = ", ".join(other for other in defaults if other != name)
+            yield Problem(PROFILE_KIND, name, "spec.default", f"{others} is the default as well")
+
+
+def _claims_default(spec: Any) -> bool:
+    """Tell it by the spec as stored, so that a Profile broken elsewhere counts as well."""
+    if not isinstance(spec, Mapping):
+        return False
+    return spec.get("default") is True and spec.get("mode", "Active") == "Active"
+
+
+def _warnings(active: Sequence[_Draft]) -> Iterable[Problem]:
+    for draft in active:
+        if draft.spec.scores is not None and not any(s.enabled for s in draft.spec.scores):
+            message = "NoScores: nothing is rated, so only the tie rule decides"
+            yield Problem(PROFILE_KIND, draft.subject.name, "spec.scores", message)
+
+
+def _build(
+    active: Sequence[_Draft], config: PolicyObject | None, config_spec: SchedulerConfigSpec
+) -> PolicySet:
+    source = SOURCE_CUSTOM
+    if not active:
+        source = SOURCE_NONE if config_spec.disable_factory_profiles else SOURCE_FACTORY
+        active = _factory_drafts() if source == SOURCE_FACTORY else ()
+    ordered = sorted(active, key=lambda d: (d.spec.default, d.spec.order, d.subject.name))
+    compiled = tuple(_compiled(draft) for draft in ordered)
+    return PolicySet(
+        revision=revision_of(
+            source=source,
+            config=_canonical(config_spec),
+            profiles=[(draft.subject.name, _canonical(draft.spec)) for draft in ordered],
+        ),
+        source=source,
+        settings=settings_of(config_spec),
+        config_generation=config.generation if config else 0,
+        config_uid=config.uid if config else "",
+        profiles=compiled or (_bare_profile(),),
+    )
+
+
+def _factory_drafts() -> Sequence[_Draft]:
+    return [
+        _Draft(
+            PolicyObject(PROFILE_KIND, name, "", 0, "", spec),
+            SchedulerProfileSpec.model_validate(spec),
+        )
+        for name, spec in FACTORY_PROFILES.items()
+    ]
+
+
+def _compiled(draft: _Draft) -> CompiledProfile:
+    spec = draft.spec
+    return CompiledProfile(
+        name=draft.subject.name,
+        uid=draft.subject.uid,
+        generation=draft.subject.generation,
+        route=compile_route(spec),
+        is_default=spec.default,
+        pipeline=Pipeline(
+            profile=draft.subject.name,
+            guards=GUARDS,
+            constraints=CONSTRAINTS,
+            filters=build_filters(spec),
+            scores=build_scores(spec),
+            selection=Selection(SelectionMethod(spec.selection.method), spec.selection.top_n),
+            score_failure=ScoreFailure(spec.failure.score),
+            no_candidate=NoCandidate(spec.failure.no_candidate),
+        ),
+    )
+
+
+def _bare_profile() -> CompiledProfile:
+    """Return a random pick among the nodes that pass the guards."""
+    selection = Selection(SelectionMethod.RANDOM, -1)
+    pipeline = Pipeline(BARE_PROFILE, GUARDS, CONSTRAINTS, (), (), selection)
+    return CompiledProfile(BARE_PROFILE, 0, Route(), is_default=True, pipeline=pipeline)
+
+
+def _canonical(spec: SchedulerConfigSpec | SchedulerProfileSpec) -> dict[str, Any]:
+    return spec.model_dump(mode="json", by_alias=True)
