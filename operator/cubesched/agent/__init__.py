@@ -1,0 +1,9 @@
+"""The node side: what runs on each machine that sandboxes are placed on.
+
+    own requests ─ feed ─▶ requests ─▶ nodeagent ─ statuses, writing ─▶ API server
+                                          │
+                     runtime (yours) ◀────┴──▶ reporting ─▶ Redis
+
+A real node agent implements `runtime.Runtime` and calls `serving.serve`; simulated nodes
+(`simulation`) do the same with a runtime that only pretends.
+"""

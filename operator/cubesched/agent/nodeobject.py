@@ -1,0 +1,118 @@
+"""The node's own SandboxNode: created once, then only its status, by server-side apply."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from cubesched.adapters.cluster.answers import error_of
+from cubesched.adapters.cluster.transport import Transport
+from cubesched.adapters.cluster.writes import StatusApplier, get_raw
+from cubesched.agent.statuses import rfc3339
+from cubesched.api import API_VERSION, NODES
+from cubesched.core.errors import ApiError
+from cubesched.core.writing import Outcome
+from cubesched.fleet.objects import Meta
+
+FIELD_MANAGER: Final = "cubesched-agent"
+
+
+class _Named(msgspec.Struct):
+    metadata: Meta
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
+
+
+class NodeObject:
+    """Registers one node and tells whether it is ready. `spec` belongs to admins once created."""
+
+    def __init__(
+        self,
+        node: str,
+        transport: Transport,
+        *,
+        applier: StatusApplier,
+        epoch_seconds: Callable[[], float] = time.time,
+    ) -> None:
+        self.node = node
+        self._transport = transport
+        self._applier = applier
+        self._now = epoch_seconds
+        self._meta: Meta | None = None
+        self._ready_since = ("", "")
+        self._applied: tuple[str, tuple[str, ...]] | None = None
+
+    @property
+    def uid(self) -> str:
+        """metadata.uid; empty before `ensure`."""
+        return self._meta.uid if self._meta else ""
+
+    async def ensure(self, spec: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+        """Create the object unless it exists; an existing spec is left as it is."""
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": NODES.kind,
+            "metadata": {"name": self.node, "labels": dict(labels)},
+            "spec": dict(spec),
+        }
+        response = await self._transport.request(
+            "POST",
+            NODES.path(),
+            params={"fieldManager": FIELD_MANAGER},
+            body=msgspec.json.encode(body),
+        )
+        if response.status == 409:
+            raw = await get_raw(self._transport, NODES, self.node)
+            if raw is None:
+                raise ApiError(f"{self.node} was deleted while it was registered", 409)
+        elif response.status != 201:
+            raise error_of(response, f"cannot register {self.node}")
+        else:
+            raw = response.body
+        self._meta = _NAMED.decode(raw).metadata
+
+    async def report_ready(self, templates: tuple[str, ...]) -> None:
+        """Say that the agent acts on what is bound here, and which templates the node stores."""
+        await self._apply("True", "AgentReady", "the agent runs", templates)
+
+    async def report_stopped(self, templates: tuple[str, ...]) -> None:
+        """Say that the agent was stopped: nothing new should be placed here."""
+        await self._apply("False", "AgentStopped", "the agent was stopped", templates)
+
+    async def refresh(self, templates: tuple[str, ...]) -> None:
+        """Look whether the object is still the same, and write only what changed.
+
+        A deleted object stays deleted: somebody took the machine out. One that was created
+        again is another node, which this agent serves from now on.
+        """
+        raw = await get_raw(self._transport, NODES, self.node)
+        if raw is None:
+            return
+        self._meta = _NAMED.decode(raw).metadata
+        if self._applied != (self.uid, templates):
+            await self.report_ready(templates)
+
+    async def _apply(
+        self, value: str, reason: str, message: str, templates: tuple[str, ...]
+    ) -> None:
+        if self._ready_since[0] != value:
+            self._ready_since = (value, rfc3339(self._now()))
+        condition = {
+            "type": "Ready",
+            "status": value,
+            "reason": reason,
+            "message": message,
+            "observedGeneration": self._meta.generation if self._meta else 0,
+            "lastTransitionTime": self._ready_since[1],
+        }
+        status = {"conditions": [condition], "templates": list(templates)}
+        result = await self._applier.apply_status(
+            NODES, self.node, FIELD_MANAGER, status, uid=self.uid
+        )
+        if result.outcome is not Outcome.LANDED:
+            raise ApiError(f"cannot write the status of {self.node}: {result.message}")
+        self._applied = (self.uid, templates)

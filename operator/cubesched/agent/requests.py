@@ -1,0 +1,169 @@
+"""The requests that name one node, as the stream and acknowledged writes show them.
+
+Versions only rise: neither a late list nor a reply that comes after its event takes anything back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from cubesched.agent.runtime import Order, sandbox_name
+from cubesched.fleet.entries import Entry, read_entry
+
+_NOTHING_RUNS_IN = frozenset({"Pending", "Reserved", "Bound", "Succeeded", "Failed"})
+"""In any other phase, also one that a newer release writes, the machine may hold something."""
+
+
+def order_of(entry: Entry) -> Order:
+    """Return what the reservation of `entry` asks the machine to run."""
+    return Order(
+        sandbox=sandbox_name(entry.uid, entry.reservation_id),
+        uid=entry.uid,
+        reservation_id=entry.reservation_id,
+        namespace=entry.namespace,
+        name=entry.name,
+        template_id=entry.template_id,
+        weight=entry.weight,
+    )
+
+
+def sandbox_of(entry: Entry) -> str:
+    """Return the sandbox that `entry` entitles to run; empty when it entitles to none."""
+    if entry.phase in _NOTHING_RUNS_IN or not entry.reservation_id:
+        return ""
+    return sandbox_name(entry.uid, entry.reservation_id)
+
+
+def rewritten(entry: Entry, status: dict[str, Any], *, version: int) -> Entry:
+    """Return `entry` as the server stores it after a status write that landed as `version`."""
+    metadata = {
+        "uid": entry.uid,
+        "namespace": entry.namespace,
+        "name": entry.name,
+        "resourceVersion": str(version),
+        "labels": entry.labels,
+        "creationTimestamp": entry.created,
+        "generation": entry.generation,
+    }
+    stored = {"metadata": metadata, "spec": msgspec.Raw(entry.spec_raw), "status": status}
+    return read_entry(msgspec.json.encode(stored))
+
+
+@dataclass(slots=True)
+class Position:
+    """How far one stream has been applied; nodes that share the stream share this."""
+
+    version: int = 0
+
+
+@dataclass(slots=True)
+class OwnRequests:
+    """A list-watch sink for one node; calls `changed(uid)` for every request that moved."""
+
+    node: str
+    changed: Callable[[str], None]
+    listed: Callable[[], None]
+    """Called after each complete list."""
+    position: Position = field(default_factory=Position)
+    _entries: dict[str, Entry] = field(default_factory=dict)
+    _list: list[Entry] = field(default_factory=list)
+    """What the list under way has shown so far."""
+    _left: dict[str, int] = field(default_factory=dict)
+    """Those that left ahead of the stream, by an acknowledged write, and at which version."""
+
+    @property
+    def applied_version(self) -> int:
+        """The version up to which everything has been met; 0 before the first list."""
+        return self.position.version
+
+    def get(self, uid: str) -> Entry | None:
+        """Return the newest known state of a request that names this node."""
+        return self._entries.get(uid)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Iterate over all of them."""
+        return iter(tuple(self._entries.values()))
+
+    # The stream
+
+    def reset(self) -> None:
+        """Begin a list."""
+        self._list = []
+
+    def seen(self, raw: bytes) -> None:
+        """Take one object of the list."""
+        self.list_one(read_entry(raw))
+
+    def complete(self, version: int) -> None:
+        """End the list: what it did not hold is gone."""
+        if version < self.applied_version:
+            self.forget()
+        listed, self._list = self._list, []
+        names = {entry.uid for entry in listed}
+        for uid in [uid for uid in self._entries if uid not in names]:
+            self.leave(uid, version)
+        for entry in listed:
+            self.meet(entry)
+        self.progress(version)
+        self.listed()
+
+    def event(self, kind: str, raw: bytes, version: int) -> None:
+        """Apply one event; DELETED also means that the request names another node now."""
+        entry = read_entry(raw)
+        if kind == "DELETED":
+            self.leave(entry.uid, version)
+        else:
+            self.meet(entry)
+        self.progress(version)
+
+    def progress(self, version: int) -> None:
+        """Take a bookmark, or the position of an event."""
+        self.position.version = max(self.position.version, version)
+
+    # Single steps, for a feed that serves several nodes
+
+    def list_one(self, entry: Entry) -> None:
+        """Take one object of the list under way."""
+        self._list.append(entry)
+
+    def meet(self, entry: Entry) -> None:
+        """Take a newer state of one request."""
+        known = self._entries.get(entry.uid)
+        newest = known.version if known else self._left.get(entry.uid, 0)
+        if newest >= entry.version:
+            return
+        if entry.node == self.node or (entry.unreadable and known):
+            self._entries[entry.uid] = entry
+            self.changed(entry.uid)
+        elif known:
+            self._drop(entry.uid, entry.version)
+
+    def leave(self, uid: str, version: int) -> None:
+        """Drop a request that was deleted, or names another node, since `version`."""
+        known = self._entries.get(uid)
+        if known and known.version <= version:
+            self._drop(uid, version)
+
+    def acknowledge(self, entry: Entry) -> bool:
+        """Take the reply to an own write; False when the request has left meanwhile."""
+        if entry.uid not in self._entries:
+            return False
+        self.meet(entry)
+        return entry.uid in self._entries
+
+    def forget(self) -> None:
+        """Drop all: the server was restored from a backup, so its versions start lower again."""
+        known = list(self._entries)
+        self._entries, self._left, self.position.version = {}, {}, 0
+        for uid in known:
+            self.changed(uid)
+
+    def _drop(self, uid: str, version: int) -> None:
+        del self._entries[uid]
+        ahead = {gone: at for gone, at in self._left.items() if at > self.applied_version}
+        self._left = {**ahead, uid: version} if version > self.applied_version else ahead
+        self.changed(uid)

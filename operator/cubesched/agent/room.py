@@ -1,0 +1,81 @@
+"""The agent's own room check: what really runs, and what is about to, against the machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cubesched.agent.runtime import Limits, Order, Runtime, uid_in
+from cubesched.fleet.entries import NOTHING, Weight
+
+
+def total(weights: Iterable[Weight]) -> Weight:
+    """Return the sum of weights."""
+    cpu_millis = memory_bytes = disk_bytes = 0
+    for weight in weights:
+        cpu_millis += weight.cpu_millis
+        memory_bytes += weight.memory_bytes
+        disk_bytes += weight.disk_bytes
+    return Weight(cpu_millis, memory_bytes, disk_bytes)
+
+
+@dataclass(slots=True)
+class Room:
+    """Everything that takes room on one machine, so that two starts never share the last of it."""
+
+    runtime: Runtime
+    held: dict[str, Weight] = field(default_factory=dict)
+    """Sandboxes that this agent admitted, or found at its start, and has not yet destroyed."""
+    _admitting: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def taken(self) -> dict[str, Weight]:
+        """Return all that takes room now; what came or went meanwhile is in."""
+        before = dict(self.held)
+        return {**before, **await self.runtime.running(), **self.held}
+
+    async def admit(self, order: Order) -> str:
+        """Hold room for `order`; say what is short when there is none. Empty means held."""
+        async with self._admitting:
+            taken = await self.taken()
+            if order.sandbox not in taken:
+                short = shortage(self.runtime.limits(), taken, order.weight)
+                if short:
+                    return short
+            self.held[order.sandbox] = order.weight
+            return ""
+
+    async def find(self) -> None:
+        """Take over the sandboxes that an earlier run of the agent left."""
+        for name, weight in (await self.runtime.running()).items():
+            if uid_in(name):
+                self.held[name] = weight
+
+    async def release(self, sandbox: str) -> None:
+        """Destroy a sandbox; its room is free only after that."""
+        await self.runtime.destroy(sandbox)
+        self.held.pop(sandbox, None)
+
+    def of(self, uid: str) -> list[str]:
+        """Return the sandboxes held for one request."""
+        return [name for name in self.held if uid_in(name) == uid]
+
+
+def shortage(limits: Limits, taken: Mapping[str, Weight], wanted: Weight) -> str:
+    """Say what is short for `wanted` beside all that is `taken`; empty when it fits."""
+    used = total(taken.values())
+    for what, need, limit in (
+        ("cpu millis", used.cpu_millis + wanted.cpu_millis, limits.cpu_millis),
+        ("memory bytes", used.memory_bytes + wanted.memory_bytes, limits.memory_bytes),
+        ("disk bytes", used.disk_bytes + wanted.disk_bytes, limits.disk_bytes),
+        ("sandboxes", len(taken) + 1, limits.sandboxes),
+    ):
+        if limit is not None and need > limit:
+            return f"no room on the machine: {what} would be {need} of {limit}"
+    return ""
+
+
+def unexplained(taken: Mapping[str, Weight], explained: set[str]) -> tuple[Weight, int]:
+    """Return weight and number of what takes room without a request that accounts for it."""
+    rest = [weight for name, weight in taken.items() if name not in explained]
+    return (total(rest), len(rest)) if rest else (NOTHING, 0)

@@ -1,0 +1,173 @@
+"""A runtime that only pretends: sandboxes are entries in a dict that end when their time is up.
+
+What a request meets here depends on the seed, the node's and the request's names alone, so a
+run can be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from cubesched.agent.runtime import Ended, Limits, MachineUsage, Order, StartFailed
+from cubesched.fleet.entries import Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """How simulated machines behave; rates are shares from 0 to 1."""
+
+    seed: int = 0
+    create_delay_seconds: float = 0.2
+    missing_template_delay_seconds: float = 0.8
+    """Added when the template is not stored on the node."""
+    lifetime_seconds: tuple[float, float] | None = None
+    """Each sandbox ends by itself after a time in this range; None = never."""
+    start_fail_rate: float = 0.0
+    run_fail_rate: float = 0.0
+    refuse_rate: float = 0.0
+    refusing_nodes: frozenset[str] = frozenset()
+    """These refuse everything."""
+
+
+_DESTROYED = Ended(succeeded=False, message="the sandbox was destroyed")
+
+
+@dataclass(slots=True)
+class _Sandbox:
+    weight: Weight
+    created: asyncio.Event = field(default_factory=asyncio.Event)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    end: Ended = _DESTROYED
+    lifetime_seconds: float | None = None
+
+
+class SimulatedRuntime:
+    """One pretended machine."""
+
+    def __init__(
+        self,
+        node: str,
+        *,
+        limits: Limits,
+        capacity: Weight,
+        templates: tuple[str, ...] = (),
+        behaviour: Behaviour | None = None,
+    ) -> None:
+        self._node = node
+        self._limits = limits
+        self._capacity = capacity
+        self._templates = templates
+        self._behaviour = behaviour or Behaviour()
+        self._sandboxes: dict[str, _Sandbox] = {}
+        self._noise = Random(f"{self._behaviour.seed}/{node}")  # noqa: S311 - simulation
+
+    def limits(self) -> Limits:
+        """Return the most this machine runs at once."""
+        return self._limits
+
+    def templates(self) -> tuple[str, ...]:
+        """Return the ids of the templates that are stored on this machine."""
+        return self._templates
+
+    def refusal(self, order: Order) -> str:
+        """Refuse what the behaviour says this node refuses."""
+        if self._node in self._behaviour.refusing_nodes:
+            return "told to refuse"
+        if self._dice(order, "refuse").random() < self._behaviour.refuse_rate:
+            return "refused by chance"
+        return ""
+
+    def usage(self) -> MachineUsage:
+        """Return a use that follows what runs, with a little noise."""
+        cpu_share, memory_share = self._shares()
+        cpu_percent = min(100.0, 2.0 + 60.0 * cpu_share + self._noise.uniform(0.0, 3.0))
+        used = int(self._capacity.memory_bytes * min(1.0, 0.02 + 0.6 * memory_share))
+        disk_percent = min(100.0, 10.0 + 40.0 * len(self._sandboxes) / self._limits.sandboxes)
+        return MachineUsage(
+            cpu_util_percent=cpu_percent,
+            cpu_load=self._capacity.cpu_millis / 1000 * cpu_percent / 100,
+            memory_used_bytes=used,
+            data_disk_percent=disk_percent,
+            storage_disk_percent=disk_percent,
+            system_disk_percent=disk_percent / 2,
+        )
+
+    async def running(self) -> Mapping[str, Weight]:
+        """Return all sandboxes, also those being created."""
+        return {name: sandbox.weight for name, sandbox in self._sandboxes.items()}
+
+    async def create(self, order: Order) -> str:
+        """Pretend to start a sandbox; the second call for one name waits for the first."""
+        known = self._sandboxes.get(order.sandbox)
+        if known is not None:
+            await known.created.wait()
+            return self._endpoint(order)
+        sandbox = self._sandboxes[order.sandbox] = _Sandbox(order.weight)
+        try:
+            await self._pretend_to_create(order)
+        except BaseException:
+            self._sandboxes.pop(order.sandbox, None)
+            raise
+        finally:
+            sandbox.created.set()
+        self._decide_its_life(order, sandbox)
+        return self._endpoint(order)
+
+    async def wait(self, sandbox: str) -> Ended:
+        """Return when the sandbox's time is up, or it was destroyed."""
+        found = self._sandboxes.get(sandbox)
+        if found is None:
+            return Ended(succeeded=False, message="no such sandbox")
+        try:
+            await asyncio.wait_for(found.gone.wait(), found.lifetime_seconds)
+        except TimeoutError:
+            return found.end
+        return _DESTROYED
+
+    async def destroy(self, sandbox: str) -> None:
+        """Forget the sandbox."""
+        found = self._sandboxes.pop(sandbox, None)
+        if found is not None:
+            found.gone.set()
+
+    async def _pretend_to_create(self, order: Order) -> None:
+        delay_seconds = self._behaviour.create_delay_seconds
+        if order.template_id and order.template_id not in self._templates:
+            delay_seconds += self._behaviour.missing_template_delay_seconds
+        await asyncio.sleep(delay_seconds)
+        if self._dice(order, "start").random() < self._behaviour.start_fail_rate:
+            raise StartFailed("the simulated machine could not start it")
+
+    def _decide_its_life(self, order: Order, sandbox: _Sandbox) -> None:
+        dice = self._dice(order, "life")
+        if self._behaviour.lifetime_seconds is not None:
+            sandbox.lifetime_seconds = dice.uniform(*self._behaviour.lifetime_seconds)
+        failed = dice.random() < self._behaviour.run_fail_rate
+        sandbox.end = (
+            Ended(succeeded=False, message="the sandbox ended with an error")
+            if failed
+            else Ended(succeeded=True, message="the sandbox has done its work")
+        )
+
+    def _dice(self, order: Order, what: str) -> Random:
+        key = f"{self._behaviour.seed}/{what}/{self._node}/{order.namespace}/{order.name}"
+        return Random(key)  # noqa: S311 - simulation
+
+    def _shares(self) -> tuple[float, float]:
+        cpu_millis = sum(sandbox.weight.cpu_millis for sandbox in self._sandboxes.values())
+        memory_bytes = sum(sandbox.weight.memory_bytes for sandbox in self._sandboxes.values())
+        return (
+            cpu_millis / self._capacity.cpu_millis,
+            memory_bytes / self._capacity.memory_bytes,
+        )
+
+    def _endpoint(self, order: Order) -> str:
+        return f"{self._node}:{20000 + hash_of(order.sandbox) % 40000}"
+
+
+def hash_of(text: str) -> int:
+    """Return a number that is the same in every process."""
+    return int.from_bytes(text.encode()[-4:], "big")

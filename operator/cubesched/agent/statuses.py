@@ -1,0 +1,110 @@
+"""What a node's agent writes into a request's status: pure, whole status in, whole status out.
+
+Fields that are not the agent's stay as they were read, also those that a newer release added.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+Status = dict[str, Any]
+
+MAX_REFUSALS: Final = 8
+MAX_REFUSAL_CHARS: Final = 256
+MAX_MESSAGE_CHARS: Final = 1024
+_OFF_THE_NODE: Final = ("nodeName", "reservation", "sandboxID", "endpoint")
+
+
+def rfc3339(epoch_seconds: float) -> str:
+    """Return the time as Kubernetes spells it, in whole seconds."""
+    return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def with_condition(
+    status: Status, kind: str, *, value: str, reason: str, message: str, generation: int, now: str
+) -> Status:
+    """Return `status` with one condition set; its transition time moves only with its value."""
+    known = {c["type"]: c for c in status.get("conditions", ())}
+    before = known.get(kind)
+    known[kind] = {
+        "type": kind,
+        "status": value,
+        "reason": reason,
+        "message": message[:MAX_MESSAGE_CHARS],
+        "observedGeneration": generation,
+        "lastTransitionTime": before["lastTransitionTime"]
+        if before and before["status"] == value
+        else now,
+    }
+    return {**status, "conditions": list(known.values())}
+
+
+def starting(status: Status, *, generation: int, now: str) -> Status:
+    """Claim: the machine is about to create the sandbox."""
+    return with_condition(
+        {**status, "phase": "Starting"},
+        "Ready",
+        value="False",
+        reason="Starting",
+        message="the node creates the sandbox",
+        generation=generation,
+        now=now,
+    )
+
+
+def running(status: Status, *, sandbox: str, endpoint: str, generation: int, now: str) -> Status:
+    """Report that the sandbox runs and where it is reached."""
+    return with_condition(
+        {**status, "phase": "Running", "sandboxID": sandbox, "endpoint": endpoint},
+        "Ready",
+        value="True",
+        reason="Running",
+        message="the sandbox runs",
+        generation=generation,
+        now=now,
+    )
+
+
+def start_failed(status: Status, *, message: str, generation: int, now: str) -> Status:
+    """Report that the sandbox could not be started; nothing of it is left."""
+    return with_condition(
+        {**status, "phase": "Failed", "finishedTime": now},
+        "Ready",
+        value="False",
+        reason="StartFailed",
+        message=message,
+        generation=generation,
+        now=now,
+    )
+
+
+def finished(status: Status, *, succeeded: bool, message: str, generation: int, now: str) -> Status:
+    """Report that the sandbox has ended; the machine has let go of it."""
+    return with_condition(
+        {**status, "phase": "Succeeded" if succeeded else "Failed", "finishedTime": now},
+        "Ready",
+        value="False",
+        reason="Finished",
+        message=message,
+        generation=generation,
+        now=now,
+    )
+
+
+def refused(status: Status, *, node: str, reason: str, generation: int, now: str) -> Status:
+    """Give the request back, in one write: it names no node and holds no room any more."""
+    refusal = {"node": node, "reason": reason[:MAX_REFUSAL_CHARS], "time": now}
+    given_back = {name: value for name, value in status.items() if name not in _OFF_THE_NODE}
+    given_back["phase"] = "Pending"
+    given_back["refusals"] = [*status.get("refusals", ()), refusal][-MAX_REFUSALS:]
+    given_back["conditions"] = [c for c in status.get("conditions", ()) if c["type"] != "Ready"]
+    return with_condition(
+        given_back,
+        "Scheduled",
+        value="False",
+        reason="Refused",
+        message=f"{node} refused: {reason}",
+        generation=generation,
+        now=now,
+    )
