@@ -1,0 +1,125 @@
+"""Writes as the scheduler relies on them; see `semantics`."""
+
+from __future__ import annotations
+
+from tests.model.http import Http, a_node, a_request, version_of
+
+from cubesched.api import NODES
+
+
+async def a_status_preset_on_create_is_dropped(http: Http, name: str) -> None:
+    code, created = await http.create({**a_request(name), "status": {"phase": "Bound"}})
+
+    assert code == 201
+    assert "status" not in created
+
+
+async def a_name_is_created_once(http: Http, name: str) -> None:
+    await http.create(a_request(name))
+
+    code, status = await http.create(a_request(name))
+
+    assert (code, status["reason"]) == (409, "AlreadyExists")
+
+
+async def a_status_write_is_conditional(http: Http, name: str) -> None:
+    _, old = await http.create(a_request(name))
+    _, new = await http.put_status(old, {"phase": "Reserved", "nodeName": "n"})
+    bound = {"phase": "Bound", "nodeName": "n"}
+
+    assert (await http.put_status(old, bound))[0] == 409, "stale version"
+    assert (await http.put_status(new, bound, resourceVersion=None))[0] == 422, "no version"
+    assert (await http.put_status(new, bound, uid="0000"))[0] == 409, "another object's uid"
+    assert (await http.put_status(new, bound))[0] == 200
+    await http.delete(name)
+    assert (await http.put_status(new, bound))[0] == 404, "gone"
+
+
+async def a_lean_status_write_keeps_spec_and_metadata(http: Http, name: str) -> None:
+    _, created = await http.create(a_request(name, priority=7))
+
+    await http.put_status(created, {"phase": "Pending"})
+
+    _, stored = await http.get(name)
+    assert stored["spec"] == created["spec"]
+    assert stored["metadata"]["labels"] == {"workload": "test"}
+    assert stored["metadata"]["generation"] == 1
+
+
+async def a_write_of_the_object_leaves_its_status(http: Http, name: str) -> None:
+    _, created = await http.create(a_request(name))
+    _, reserved = await http.put_status(created, {"phase": "Reserved", "nodeName": "n"})
+    labelled = {**reserved, "metadata": {**reserved["metadata"], "labels": {"a": "b"}}}
+
+    code, stored = await http.replace({**labelled, "status": {"phase": "Failed"}})
+
+    assert code == 200
+    assert stored["status"] == {"phase": "Reserved", "nodeName": "n"}
+    assert stored["metadata"]["labels"] == {"a": "b"}
+    assert (await http.put_status(reserved, {"phase": "Bound"}))[0] == 409, "metadata moved on"
+
+
+async def a_name_used_again_is_another_object(http: Http, name: str) -> None:
+    _, first = await http.create(a_request(name))
+    await http.delete(name)
+    _, second = await http.create(a_request(name))
+
+    assert first["metadata"]["uid"] != second["metadata"]["uid"]
+    stale = {"resourceVersion": version_of(second), "uid": first["metadata"]["uid"]}
+    assert (await http.put_status(second, {"phase": "Bound"}, **stale))[0] == 409
+    assert (await http.put_status(first, {"phase": "Bound"}, uid=None))[0] == 409
+
+
+async def a_merge_patch_is_unconditional_and_does_not_look_at_the_uid(
+    http: Http, name: str
+) -> None:
+    _, created = await http.create(a_request(name))
+    await http.put_status(created, {"phase": "Reserved", "nodeName": "n"})
+    patch = {"metadata": {"uid": "0000"}, "status": {"phase": "Failed", "nodeName": None}}
+
+    code, stored = await http.patch(name, patch, subresource="status")
+
+    assert code == 200
+    assert stored["status"] == {"phase": "Failed"}
+    stale = {"metadata": {"resourceVersion": version_of(created)}, "status": {"phase": "Bound"}}
+    assert (await http.patch(name, stale, subresource="status"))[0] == 409
+
+
+async def a_deletion_can_be_bound_to_a_uid(http: Http, name: str) -> None:
+    _, created = await http.create(a_request(name))
+    uid = created["metadata"]["uid"]
+
+    assert (await http.delete(name, {"preconditions": {"uid": "0000"}}))[0] == 409
+    assert (await http.delete(name, {"preconditions": {"uid": uid}}))[0] == 200
+    assert (await http.delete(name))[0] == 404
+
+
+async def managers_apply_their_own_part_of_a_status(http: Http, name: str) -> None:
+    nodes = Http(http.transport, NODES)
+    meta = {"metadata": {"name": name}}
+    ready = {"type": "Ready", "status": "True", "reason": "Up", "message": ""}
+    stamp = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    accepted = {**ready, "type": "Accepted", "reason": "Valid"}
+    try:
+        await nodes.create(a_node(name))
+        by_agent = {"conditions": [{**ready, **stamp}], "templates": ["t1"]}
+        by_operator = {"conditions": [{**accepted, **stamp}]}
+        for manager, status in (("agent", by_agent), ("operator", by_operator)):
+            code, _ = await nodes.apply(
+                {**meta, "status": status}, manager=manager, subresource="status", force=True
+            )
+            assert code == 200
+        await nodes.apply(
+            {**meta, "status": {"conditions": [{**ready, **stamp}]}},
+            manager="agent",
+            subresource="status",
+            force=True,
+        )
+
+        _, stored = await nodes.get(name)
+
+        kinds = {condition["type"] for condition in stored["status"]["conditions"]}
+        assert kinds == {"Ready", "Accepted"}
+        assert "templates" not in stored["status"], "what its manager no longer names is gone"
+    finally:
+        await nodes.delete(name)
