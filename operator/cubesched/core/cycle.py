@@ -51,6 +51,14 @@ def decide(
     return _placed(fleet, rows, scores, ratings, choice, counts)
 
 
+def feasible_rows(fleet: Snapshot, request: Request, pipeline: Pipeline) -> Ints:
+    """Return the rows of the nodes that could take `request` now.
+
+    Raises PluginError when a stage cannot answer.
+    """
+    return _feasible_rows(fleet, request, pipeline, [])
+
+
 def stages(pipeline: Pipeline) -> Iterator[tuple[str, Filter]]:
     """Yield (kind, stage) in the order in which nodes pass them."""
     for stage in pipeline.guards:

@@ -135,7 +135,7 @@ def _size(name: str, parse: Any, value: Any, *, least: int = 1) -> int:
     return size
 
 
-def read_entry(raw: msgspec.Raw | bytes) -> Entry:
+def read_entry(raw: bytes) -> Entry:
     """Read one stored object; one that does not decode becomes an entry that says so."""
     try:
         meta = _META.decode(raw)
@@ -165,7 +165,7 @@ def read_entry(raw: msgspec.Raw | bytes) -> Entry:
     )
 
 
-def _unreadable(raw: msgspec.Raw | bytes, why: str) -> Entry:
+def _unreadable(raw: bytes, why: str) -> Entry:
     """Keep what can be told of an object that does not decode: who it is, and on which node."""
     try:
         found = msgspec.json.decode(raw)

@@ -93,7 +93,7 @@ class Fleet:
         """Begin a new list of nodes; the old ones stand until it is complete."""
         self._seen_nodes = {}
 
-    def seen(self, raw: msgspec.Raw) -> None:
+    def seen(self, raw: bytes) -> None:
         """Take one node of the list."""
         record = _read(raw)
         if record is not None and self._seen_nodes is not None:
@@ -112,7 +112,7 @@ class Fleet:
         self.sweep()
         self.helped()
 
-    def event(self, kind: str, raw: msgspec.Raw, version: int) -> None:  # noqa: ARG002
+    def event(self, kind: str, raw: bytes, version: int) -> None:  # noqa: ARG002
         """Apply one event of the nodes' watch."""
         record = _read(raw)
         if record is None:
@@ -305,7 +305,7 @@ class Fleet:
             self.helped()
 
 
-def _read(raw: msgspec.Raw) -> NodeRecord | None:
+def _read(raw: bytes) -> NodeRecord | None:
     try:
         return read_node(raw)
     except msgspec.MsgspecError as error:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-import msgspec
-
 from cubesched.fleet.entries import Entry, Weight, read_entry
 
 CREATING = frozenset({"Reserved", "Bound", "Starting"})
@@ -66,6 +64,7 @@ class Ghost:
 class Change:
     """One request before and after one event; None = not there."""
 
+    uid: str
     before: Entry | None
     after: Entry | None
     version: int
@@ -117,7 +116,7 @@ class Ledger:
         self.exact = False
         self._seen = {}
 
-    def seen(self, raw: msgspec.Raw) -> None:
+    def seen(self, raw: bytes) -> None:
         """Take one object of the list."""
         if self._seen is not None:
             entry = read_entry(raw)
@@ -137,9 +136,9 @@ class Ledger:
                 self._keep_ghost(gone, version)
         self.exact = True
         for uid in before.keys() | listed.keys():
-            self.observe(Change(before.get(uid), listed.get(uid), version))
+            self.observe(Change(uid, before.get(uid), listed.get(uid), version))
 
-    def event(self, kind: str, raw: msgspec.Raw, version: int) -> None:
+    def event(self, kind: str, raw: bytes, version: int) -> None:
         """Apply one event of the watch."""
         entry = read_entry(raw)
         before = self.entries.get(entry.uid)
@@ -151,7 +150,7 @@ class Ledger:
             self._keep_ghost(before or entry, version)
         else:
             self._put(entry)
-        self.observe(Change(before, None if deleted else entry, version))
+        self.observe(Change(entry.uid, before, None if deleted else entry, version))
 
     def progress(self, version: int) -> None:
         """Take a bookmark: nothing changed up to `version`."""

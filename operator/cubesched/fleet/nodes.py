@@ -38,7 +38,7 @@ class NodeRecord:
     problem: str = ""
 
 
-def read_node(raw: msgspec.Raw | bytes) -> NodeRecord:
+def read_node(raw: bytes) -> NodeRecord:
     """Read one stored SandboxNode; raises msgspec.MsgspecError when not even its name is there."""
     node = _NODE.decode(raw)
     try:

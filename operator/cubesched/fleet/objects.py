@@ -154,7 +154,7 @@ class NodeObject(_Struct):
     status: NodeStatus = NodeStatus()
 
 
-def plain(raw: msgspec.Raw) -> dict[str, Any]:
+def plain(raw: bytes) -> dict[str, Any]:
     """Decode raw JSON into plain dicts and lists, to be changed and written back whole."""
     value = msgspec.json.decode(raw)
     return value if isinstance(value, dict) else {}

@@ -1,0 +1,151 @@
+"""One attempt at one request: lease the policy, route, decide; a value says what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cubesched.core.cycle import decide, feasible_rows
+from cubesched.core.decision import Placed, Reason, Rejected
+from cubesched.core.errors import PluginError
+from cubesched.core.explaining import explanation, message
+from cubesched.core.pipeline import NoCandidate, Pipeline
+from cubesched.core.request import Request
+from cubesched.fleet.entries import Entry, InvalidSpec
+from cubesched.fleet.fleet import Fleet
+from cubesched.policy.policyset import PolicySet
+from cubesched.scheduling import statuses
+from cubesched.scheduling.ports import Clock, Policy
+
+REFUSAL_SECONDS = 300.0
+"""How long a refusal keeps a request off the node that refused it."""
+MOST_WOKEN = 256
+_FINAL = frozenset({Reason.UNSCHEDULABLE, Reason.NEVER_FITS})
+"""The verdicts that `noCandidate: fail` makes final; every other reason may pass by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class No:
+    """Why a request was not placed; `key` is its class: what helps one member helps all."""
+
+    reason: Reason
+    key: Hashable
+    message: str = ""
+    profile: str = ""
+    revision: str = ""
+    blocked_by: str = ""
+    """The guard, constraint or filter that rejected most nodes."""
+    is_final: bool = False
+    rejected: Rejected | None = None
+    request: Request | None = None
+    pipeline: Pipeline | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Yes:
+    """A node for the request."""
+
+    request: Request
+    pipeline: Pipeline
+    placed: Placed
+    policy: PolicySet
+
+
+@dataclass(slots=True)
+class Attempts:
+    """Runs the pipeline for requests as this replica sees them now."""
+
+    fleet: Fleet
+    policy: Policy
+    clock: Clock
+    alone: bool = True
+    """This replica is the only live one, so no node is anyone else's to prefer."""
+
+    def attempt(self, entry: Entry, attempts: int) -> Yes | No:
+        """Decide for one request; `attempts` seeds ties and random picks."""
+        policy = self.policy.current
+        if policy is None:
+            return No(Reason.NO_ACTIVE_POLICY, ("policy",), "no policy set is active")
+        try:
+            request = entry.request(attempt=attempts, refused_nodes=self._refused(entry))
+        except InvalidSpec as error:
+            return No(Reason.INVALID_SPEC, ("invalid", entry.uid), str(error))
+        pipeline = policy.route(request)
+        if pipeline is None:
+            text = "no SchedulerProfile matches this request and there is no default"
+            return No(Reason.NO_PROFILE, ("policy",), text, revision=policy.revision)
+        prefer_own = policy.settings.own_nodes_first and not self.alone
+        decision = decide(self.fleet.snapshot, request, pipeline, prefer_own=prefer_own)
+        if isinstance(decision, Placed):
+            return Yes(request, pipeline, decision, policy)
+        return _no(decision, request, pipeline, policy)
+
+    def feasible_room(self, no: No) -> int:
+        """Return about how many requests like the rejected one would find room now; 0 = none."""
+        if no.request is None or no.pipeline is None:
+            return 0
+        view, request = self.fleet.snapshot, no.request
+        try:
+            rows = feasible_rows(view, request, no.pipeline)
+        except PluginError:
+            return 0  # it comes back by the flush
+        if not rows.size:
+            return 0
+        room = np.minimum.reduce(
+            [
+                (view.cpu_limit_millis[rows] - view.cpu_used_millis[rows]) // request.cpu_millis,
+                (view.memory_limit_bytes[rows] - view.memory_used_bytes[rows])
+                // request.memory_bytes,
+                view.sandbox_limit[rows] - view.sandboxes[rows],
+                view.create_limit[rows] - view.creating[rows],
+            ]
+        )
+        return int(min(MOST_WOKEN, max(1, np.minimum(room, MOST_WOKEN).sum())))
+
+    def explain(self, no: No) -> tuple[str, str]:
+        """Return the one-line message and the several-line explanation of a "no"."""
+        if no.rejected is None or no.request is None or no.pipeline is None:
+            return no.message, ""
+        parts = (no.rejected, self.fleet.snapshot, no.request, no.pipeline)
+        return message(*parts), explanation(*parts)
+
+    def _refused(self, entry: Entry) -> tuple[str, ...]:
+        """Return the nodes whose agents refused this request lately."""
+        since = self.clock.wall() - REFUSAL_SECONDS
+        refusals = entry.status.refusals
+        return tuple(sorted({r.node for r in refusals if statuses.seconds_of(r.time) > since}))
+
+
+def _no(rejected: Rejected, request: Request, pipeline: Pipeline, policy: PolicySet) -> No:
+    most = max(rejected.counts, key=lambda count: count.rejected, default=None)
+    final = pipeline.no_candidate is NoCandidate.FAIL and rejected.reason in _FINAL
+    return No(
+        reason=rejected.reason,
+        key=_class_of(request, pipeline.profile),
+        profile=pipeline.profile,
+        revision=policy.revision,
+        blocked_by=most.plugin if most else "",
+        is_final=final,
+        rejected=rejected,
+        request=request,
+        pipeline=pipeline,
+    )
+
+
+def _class_of(request: Request, profile: str) -> Hashable:
+    return (
+        profile,
+        request.cpu_millis,
+        request.memory_bytes,
+        request.disk_bytes,
+        request.instance_type,
+        request.template_id,
+        request.template_node_scope,
+        request.allow_non_local_template,
+        request.node_selector,
+        request.tolerations,
+        request.refused_nodes,
+        tuple(sorted(request.labels.items())),
+    )

@@ -1,0 +1,82 @@
+"""Which replicas live, and which part of the work is this one's."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from cubesched.core.errors import ApiError
+from cubesched.fleet.rendezvous import Member, owner
+from cubesched.scheduling.ports import Leases
+
+_LOG = logging.getLogger(__name__)
+LEASE_SECONDS = 15
+RENEW_SECONDS = 5.0
+ADMISSION_VERSION = 1
+"""Which rules this build evaluates reservations by; raised when a counted phase is added."""
+
+
+class Membership:
+    """Renews this replica's Lease and follows the others'; `changed` is called when they change."""
+
+    def __init__(self, *, identity: str, leases: Leases, revision: Callable[[], str]) -> None:
+        self.identity = identity
+        self.members: tuple[Member, ...] = (Member(identity, admission_version=ADMISSION_VERSION),)
+        self.changed: list[Callable[[], None]] = []
+        self.acknowledged_version = 0
+        """resourceVersion of this replica's Lease as last acknowledged; for the restore check."""
+        self._leases, self._revision = leases, revision
+        self._published = ""
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """The live replicas by name, this one always among them."""
+        return tuple(member.identity for member in self.members)
+
+    def owns(self, key: str) -> bool:
+        """Tell whether `key` (a uid) is this replica's share."""
+        return owner(key, self.identities) == self.identity
+
+    async def run(self) -> None:
+        """Renew and look around until cancelled; an unreachable server changes nothing."""
+        while True:
+            try:
+                await self.refresh()
+            except ApiError as error:
+                _LOG.warning("the Lease was not renewed: %s", error)
+            await self._pause()
+
+    async def _pause(self) -> None:
+        """Wait for the next renewal, or less when a new policy revision should be shown."""
+        for _ in range(int(RENEW_SECONDS / 0.5)):
+            await asyncio.sleep(0.5)
+            if self._revision() != self._published:
+                return
+
+    async def refresh(self) -> None:
+        """Renew this replica's Lease and read the others'."""
+        revision = self._revision()
+        version = await self._leases.renew(
+            self.identity,
+            duration_seconds=LEASE_SECONDS,
+            revision=revision,
+            admission_version=ADMISSION_VERSION,
+            ready=True,
+        )
+        self._published = revision
+        self.acknowledged_version = int(version) if version.isdecimal() else 0
+        me = Member(self.identity, revision, ADMISSION_VERSION)
+        others = [m for m in await self._leases.members() if m.identity != self.identity]
+        members = tuple(sorted([me, *others], key=lambda member: member.identity))
+        if members != self.members:
+            self.members = members
+            for tell in self.changed:
+                tell()
+
+    async def leave(self) -> None:
+        """Give the Lease up, so that others take over at once."""
+        try:
+            await self._leases.release(self.identity)
+        except ApiError as error:
+            _LOG.warning("the Lease was not given up and will expire: %s", error)

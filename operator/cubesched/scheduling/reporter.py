@@ -1,0 +1,114 @@
+"""What waiting requests are told: first after a while, then on a new reason, else rarely.
+
+A text is written only while the request has no other write under way, and only when it differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cubesched.api import REQUESTS
+from cubesched.fleet.entries import Entry
+from cubesched.scheduling import statuses
+from cubesched.scheduling.attempts import Attempts, No
+from cubesched.scheduling.inflight import InFlight, Intent
+from cubesched.scheduling.ports import Clock, Events
+from cubesched.scheduling.queue import Item, Queue
+
+FIRST_SECONDS, AGAIN_SECONDS = 2.0, 60.0
+MOST_AT_ONCE = 4
+"""Reports under way at the same time: they must never crowd out reservations."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What a waiting request was last told, and what it should be told."""
+
+    no: No
+    due: float
+    reason: str = ""
+    at: float = 0.0
+
+
+@dataclass(slots=True)
+class Reporter:
+    """Writes conditions and explanations of requests that wait, and posts their events."""
+
+    queue: Queue
+    attempts: Attempts
+    inflight: InFlight
+    events: Events
+    clock: Clock
+    told: dict[str, Told] = field(default_factory=dict)
+
+    def note(self, item: Item, entry: Entry, no: No) -> None:
+        """Remember why `item` waits; it will be told when the time has come."""
+        now = self.clock.monotonic()
+        told = self.told.get(item.uid)
+        if told is None:
+            old = next((c.reason for c in entry.status.conditions if c.type == "Scheduled"), "")
+            told = self.told[item.uid] = Told(no, item.since + FIRST_SECONDS, reason=old)
+        elif told.reason != no.reason:
+            told.due = min(told.due, max(now, item.since + FIRST_SECONDS))
+        told.no = no
+
+    def forget(self, uid: str) -> None:
+        """Drop what is known of a request that no longer waits."""
+        self.told.pop(uid, None)
+
+    def tell_due(self) -> None:
+        """Write to those whose time has come, a few at once."""
+        now = self.clock.monotonic()
+        free = MOST_AT_ONCE - sum(
+            write.intent is Intent.REPORT for write in self.inflight.writes.values()
+        )
+        for uid, told in list(self.told.items()):
+            if free <= 0:
+                return
+            item = self.queue.items.get(uid)
+            entry = self.attempts.fleet.ledger.entries.get(uid)
+            if told.due > now or uid in self.inflight or item is None or entry is None:
+                continue
+            if item.where in {"parked", "held"} and entry.phase == "Pending":
+                free -= self._tell(item, entry, told, now)
+
+    def _tell(self, item: Item, entry: Entry, told: Told, now: float) -> int:
+        message, text = self.attempts.explain(told.no)
+        is_new = told.reason != told.no.reason
+        told.due, told.reason, told.at = now + AGAIN_SECONDS, told.no.reason, now
+        status = statuses.waiting(
+            entry,
+            reason=told.no.reason,
+            message=message,
+            explanation=text,
+            attempts=item.attempts,
+            next_attempt=self.clock.wall() + max(0.0, item.held_until - now),
+            profile=told.no.profile,
+            revision=told.no.revision,
+            wall=self.clock.wall(),
+        )
+        if is_new:
+            self._post(entry, message)
+        if not _says_more(status, statuses.copied(entry)):
+            return 0
+        self.inflight.start(entry, Intent.REPORT, status)
+        return 1
+
+    def _post(self, entry: Entry, message: str) -> None:
+        self.events.post(
+            kind=REQUESTS.kind,
+            namespace=entry.namespace,
+            name=entry.name,
+            uid=entry.uid,
+            reason="FailedScheduling",
+            note=message,
+            type_="Warning",
+        )
+
+
+def _says_more(new: statuses.Status, old: statuses.Status) -> bool:
+    """Tell whether a reader would learn anything: counters alone are not worth a write."""
+    ignored = {"attempts", "nextAttemptTime"}
+    return {k: v for k, v in new.items() if k not in ignored} != {
+        k: v for k, v in old.items() if k not in ignored
+    }

@@ -1,0 +1,173 @@
+"""Reserve, meet, confirm: how a decision becomes a binding without lock or leader.
+
+The rules that carry the guarantee (no node's confirmed requests exceed the limits that the last
+evaluator saw) are all here and in the ledger:
+* a reservation is evaluated where it is met in the one ordered stream, before the next event;
+* everything reserved counts, whoever reserved it, until seen gone;
+* every write is conditional on the version at which the reservation's id was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from cubesched.core.decision import Placed, Reason
+from cubesched.core.explaining import placed_line
+from cubesched.core.request import Request
+from cubesched.fleet.entries import Entry, Weight
+from cubesched.fleet.fleet import Assumption, Fleet
+from cubesched.fleet.ledger import Change
+from cubesched.fleet.rendezvous import ranking
+from cubesched.scheduling import statuses
+from cubesched.scheduling.inflight import InFlight, Intent, Write
+from cubesched.scheduling.ports import Clock, Meter
+
+MAX_MOVES = 3
+OVERDUE_SECONDS, OVERDUE_PER_RANK_SECONDS = 3.0, 1.0
+"""When a reservation that its writer has not resolved is evaluated by the next replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A decision of this replica, on its way to becoming a binding."""
+
+    request: Request
+    placed: Placed
+    profile: str
+    revision: str
+    attempts: int
+    has_template: bool
+
+
+@dataclass(slots=True)
+class Mine:
+    """What this replica remembers of its own reservation until it is confirmed or gone."""
+
+    plan: Plan
+    moves: int = 0
+
+
+@dataclass(slots=True)
+class Reservations:
+    """This replica's reservations, and the overdue ones of others."""
+
+    identity: str
+    fleet: Fleet
+    inflight: InFlight
+    clock: Clock
+    meter: Meter
+    new_id: Callable[[], str]
+    redecide: Callable[[Entry, Plan], Plan | None]
+    """Decide again for a request that lost its place; None when no node takes it now."""
+    members: Callable[[], Sequence[str]]
+    mine: dict[str, Mine] = field(default_factory=dict)
+    met: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Every reservation standing in the ledger: its id, and when this replica met it."""
+
+    @property
+    def unresolved(self) -> int:
+        """How many reservations of this replica are neither confirmed nor gone."""
+        return len(self.mine)
+
+    def reserve(self, entry: Entry, plan: Plan) -> None:
+        """Plan room on the chosen node and write the reservation."""
+        self.mine[entry.uid] = Mine(plan)
+        self._write_reservation(entry, plan, Intent.RESERVE)
+
+    def meet(self, change: Change) -> None:
+        """Take one event of the stream, right after the ledger has applied it."""
+        entry = change.after
+        uid = change.uid
+        self.inflight.meet(uid, entry)
+        if entry is None or entry.phase != "Reserved":
+            self.met.pop(uid, None)
+            if entry is None or uid not in self.inflight:
+                self.mine.pop(uid, None)
+            return
+        if self.met.get(uid, ("", 0.0))[0] != entry.reservation_id:
+            self.met[uid] = (entry.reservation_id, self.clock.monotonic())
+        if entry.replica == self.identity and uid not in self.inflight:
+            self._evaluate(entry)
+
+    def settled(self, write: Write, after: Entry | None) -> None:
+        """Drop the plan of a write whose outcome the stream has shown."""
+        self.fleet.release(write.entry.uid)
+        if after is None or after.phase != "Reserved" or after.replica != self.identity:
+            self.mine.pop(write.entry.uid, None)
+
+    def evaluate_overdue(self) -> None:
+        """Evaluate reservations that their writers left unresolved, one at a time per node."""
+        now, members = self.clock.monotonic(), list(self.members())
+        busy = {write.entry.node for write in self.inflight.writes.values()}
+        for uid, (_, since) in list(self.met.items()):
+            entry = self.fleet.ledger.entries.get(uid)
+            if entry is None or uid in self.inflight or entry.node in busy:
+                continue
+            if now - since >= self._patience(entry, members):
+                self._evaluate(entry)
+                busy.add(entry.node)
+
+    def _patience(self, entry: Entry, members: list[str]) -> float:
+        """Return how long this replica leaves a reservation to others, by its rank for it."""
+        if entry.replica == self.identity:
+            return OVERDUE_SECONDS
+        ranks = ranking(entry.uid, members)
+        rank = ranks.index(self.identity) if self.identity in ranks else len(ranks)
+        return OVERDUE_SECONDS + OVERDUE_PER_RANK_SECONDS * rank
+
+    def _evaluate(self, entry: Entry) -> None:
+        """Ask the ledger, at this point of the stream, and write the verdict."""
+        ledger = self.fleet.ledger
+        if not ledger.exact or ledger.blind:
+            return  # nothing may be confirmed; asked again once the prefix is exact
+        if self.fleet.fits(entry):
+            self._confirm(entry)
+        else:
+            self._move_on(entry)
+
+    def _confirm(self, entry: Entry) -> None:
+        own = self.mine.get(entry.uid)
+        placed = own.plan.placed if own and own.plan.placed.node == entry.node else None
+        status = statuses.bound(
+            entry,
+            line=placed_line(placed) if placed else "",
+            score=placed.score if placed else None,
+            wall=self.clock.wall(),
+        )
+        self.inflight.start(entry, Intent.CONFIRM, status)
+
+    def _move_on(self, entry: Entry) -> None:
+        """Take the next best node in one write; after three moves, or with none left, give up."""
+        kind = "own" if entry.replica == self.identity else "overdue"
+        self.meter.inc("cubesched_bind_conflicts_total", profile=entry.status.profile, kind=kind)
+        own = self.mine.get(entry.uid)
+        if own is not None and own.moves < MAX_MOVES:
+            plan = self.redecide(entry, own.plan)
+            if plan is not None:
+                self.mine[entry.uid] = Mine(plan, own.moves + 1)
+                self._write_reservation(entry, plan, Intent.MOVE)
+                return
+        message = f"lost the room on {entry.node} to others; trying again"
+        status = statuses.pending(
+            entry, reason=Reason.CONFLICT, message=message, wall=self.clock.wall()
+        )
+        self.inflight.start(entry, Intent.UNDO, status)
+
+    def _write_reservation(self, entry: Entry, plan: Plan, intent: Intent) -> None:
+        request, node = plan.request, plan.placed.node
+        weight = Weight(request.cpu_millis, request.memory_bytes, request.disk_bytes)
+        self.fleet.assume(entry.uid, Assumption(node, weight, request.template_id))
+        status = statuses.reserved(
+            entry,
+            node=node,
+            node_uid=self.fleet.records[node].uid,
+            reservation_id=self.new_id(),
+            replica=self.identity,
+            weight=weight,
+            profile=plan.profile,
+            revision=plan.revision,
+            attempts=plan.attempts,
+            wall=self.clock.wall(),
+        )
+        self.inflight.start(entry, intent, status)

@@ -1,0 +1,316 @@
+"""One replica's scheduler: takes what is next, decides, and follows each decision to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from cubesched.api import REQUESTS
+from cubesched.core.decision import Reason
+from cubesched.core.scheduler_settings import Settings
+from cubesched.fleet.entries import Entry
+from cubesched.fleet.fleet import Fleet
+from cubesched.fleet.ledger import Change
+from cubesched.fleet.rendezvous import owner
+from cubesched.scheduling import statuses
+from cubesched.scheduling.attempts import Attempts, No, Yes
+from cubesched.scheduling.inflight import InFlight, Intent, Write
+from cubesched.scheduling.lifecycle import Lifecycle
+from cubesched.scheduling.ports import Clock, Events, Meter, Policy, Writer
+from cubesched.scheduling.queue import Item, Queue
+from cubesched.scheduling.reporter import Reporter
+from cubesched.scheduling.reservations import Plan, Reservations
+from cubesched.scheduling.waking import Waking
+
+MOST_UNRESOLVED = 16
+SLOW_STREAM_SECONDS, STUCK_STREAM_SECONDS = 0.25, 2.0
+SWEEP_SECONDS = 0.25
+PER_TURN = 8
+"""Decisions in one go before other tasks get their turn."""
+
+
+class Scheduler:
+    """Everything one replica does for SandboxRequests, on one event loop."""
+
+    def __init__(
+        self,
+        *,
+        identity: str,
+        fleet: Fleet,
+        policy: Policy,
+        writer: Writer,
+        clock: Clock,
+        meter: Meter,
+        events: Events,
+        new_id: Callable[[], str],
+        random: Callable[[], float],
+    ) -> None:
+        self.identity = identity
+        self.fleet, self.policy, self.clock = fleet, policy, clock
+        self.meter, self.events, self._random = meter, events, random
+        self.members: tuple[str, ...] = (identity,)
+        self.queue = Queue(random)
+        self.attempts = Attempts(fleet, policy, clock)
+        self.inflight = InFlight(writer, clock, self._settled)
+        self.reservations = Reservations(
+            identity=identity,
+            fleet=fleet,
+            inflight=self.inflight,
+            clock=clock,
+            meter=meter,
+            new_id=new_id,
+            redecide=self._redecide,
+            members=lambda: self.members,
+        )
+        self.lifecycle = Lifecycle(fleet, policy, self.inflight, clock, self.owns)
+        self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
+        self.waking = Waking(self.queue, self.attempts, clock, self._not_before)
+        self._turn = asyncio.Event()
+        self._nos: dict[str, No] = self.waking.nos
+        self.stopping = False
+        fleet.on_request = self.meet
+        fleet.helped = self.waking.something_helped
+
+    @property
+    def settings(self) -> Settings:
+        """The running policy's settings, or the defaults while there is none."""
+        policy = self.policy.current
+        return policy.settings if policy else Settings()
+
+    def owns(self, uid: str) -> bool:
+        """Tell whether a request is this replica's share."""
+        return owner(uid, self.members) == self.identity
+
+    # The stream
+
+    def meet(self, change: Change) -> None:
+        """Take one event, synchronously, right after the ledger has applied it."""
+        self.reservations.meet(change)
+        self.lifecycle.meet(change)
+        self._queue_up(change)
+        self._turn.set()
+
+    def _queue_up(self, change: Change) -> None:
+        entry, item = change.after, self.queue.items.get(change.uid)
+        if entry is None or entry.phase not in {"Pending", "Reserved"}:
+            self._forget(change.uid)
+        elif entry.phase == "Reserved":
+            if item is not None:
+                self.queue.set_busy(item)
+        elif item is None:
+            if self.owns(entry.uid):
+                self._take_up(entry)
+        elif change.before is not None:
+            self._back_to_pending(item, change.before, entry)
+
+    def _take_up(self, entry: Entry) -> None:
+        item = Item(
+            uid=entry.uid,
+            priority=entry.priority(),
+            created=entry.created,
+            since=self.clock.monotonic(),
+            attempts=entry.status.attempts,
+        )
+        self.queue.add(item)
+
+    def _back_to_pending(self, item: Item, before: Entry, entry: Entry) -> None:
+        """Put a request back that was reserved, or that its owner has changed."""
+        if before.phase != "Pending":
+            reason = next((c.reason for c in entry.status.conditions if c.type == "Scheduled"), "")
+            if reason == Reason.CONFLICT:
+                self.queue.conflict_hold(item, self.clock.monotonic())
+            else:
+                self.queue.make_ready(item)
+        elif (before.generation, before.labels) != (entry.generation, entry.labels):
+            item.priority, item.rejections = entry.priority(), 0
+            self.queue.make_ready(item)
+        elif item.where == "busy" and entry.uid not in self.inflight:
+            self.queue.make_ready(item)
+
+    def _forget(self, uid: str) -> None:
+        self.queue.forget(uid)
+        self.reporter.forget(uid)
+        self._nos.pop(uid, None)
+
+    # Membership and policy
+
+    def share(self, members: Sequence[str]) -> None:
+        """Take up what became this replica's share, leave what became another's."""
+        self.members = tuple(members)
+        self.attempts.alone = len(self.members) < 2
+        self.fleet.share(replica=self.identity, members=self.members)
+        for entry in self.fleet.ledger.entries.values():
+            if entry.phase != "Pending":
+                continue
+            mine, known = self.owns(entry.uid), entry.uid in self.queue.items
+            if mine and not known:
+                self._take_up(entry)
+            elif known and not mine and entry.uid not in self.inflight:
+                self._forget(entry.uid)
+        self._turn.set()
+
+    def policy_changed(self) -> None:
+        """Apply a new policy set: its limits to the fleet, and everything that waits is tried."""
+        self.fleet.configure(self.settings)
+        for item in list(self.queue.items.values()):
+            if item.where == "parked":
+                self.queue.make_ready(item)
+        self._turn.set()
+
+    # The loop
+
+    async def run(self) -> None:
+        """Try what is ready, as long as budgets allow, until cancelled."""
+        while True:
+            tried = 0
+            while tried < PER_TURN and self._try_next():
+                tried += 1
+            if tried == PER_TURN:
+                await asyncio.sleep(0)
+                continue
+            self._turn.clear()
+            await self._wait_for_turn()
+
+    async def _wait_for_turn(self) -> None:
+        due = self.queue.next_due()
+        now = self.clock.monotonic()
+        pause = SWEEP_SECONDS if due is None else min(SWEEP_SECONDS, max(0.0, due - now))
+        try:
+            async with asyncio.timeout(pause):
+                await self._turn.wait()
+        except TimeoutError:
+            return
+
+    async def run_sweeps(self) -> None:
+        """Do what only time triggers, several times a second, until cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.reservations.evaluate_overdue()
+            self.inflight.give_up_old()
+            self.lifecycle.sweep()
+            self.reporter.tell_due()
+
+    async def run_waking(self) -> None:
+        """Wake parked requests that a change has made feasible, until cancelled."""
+        while True:
+            await self.waking.step()
+            self._turn.set()
+
+    def _try_next(self) -> bool:
+        self.queue.release_due(self.clock.monotonic())
+        if self.stopping or not self.fleet.ledger.exact or not self._has_budget():
+            return False
+        item = self.queue.take()
+        if item is None:
+            return False
+        entry = self.fleet.ledger.entries.get(item.uid)
+        if entry is None or entry.phase != "Pending":
+            self.queue.set_busy(item)
+        elif item.uid in self.inflight:
+            self.queue.hold(item, self.clock.monotonic() + 0.02)
+        else:
+            self._try(item, entry)
+        return True
+
+    def _has_budget(self) -> bool:
+        lag = self.inflight.lag_seconds()
+        if lag > STUCK_STREAM_SECONDS:
+            return False
+        share = max(1, self.settings.max_in_flight // max(1, len(self.members)))
+        budget = min(MOST_UNRESOLVED, share)
+        if lag > SLOW_STREAM_SECONDS:
+            budget = max(1, budget // 2)
+        return self.reservations.unresolved < budget
+
+    def _try(self, item: Item, entry: Entry) -> None:
+        began = self.clock.monotonic()
+        answer = self.attempts.attempt(entry, item.attempts)
+        profile = answer.pipeline.profile if answer.pipeline else ""
+        ended = self.clock.monotonic()
+        self.meter.observe("scheduler_duration_seconds", ended - began, profile=profile)
+        item.tried_at = ended
+        if isinstance(answer, No):
+            self._refuse(item, entry, answer)
+            return
+        if item.flushed:
+            self.meter.inc("cubesched_flush_rescues_total", profile=profile)
+        item.attempts += 1
+        self.reservations.reserve(entry, _plan(answer, item.attempts))
+
+    def _refuse(self, item: Item, entry: Entry, no: No) -> None:
+        now = self.clock.monotonic()
+        self.meter.inc(
+            "scheduler_attempts_total", profile=no.profile, result="rejected", reason=no.reason
+        )
+        item.attempts += 1
+        item.rejections += 1
+        self._nos[item.uid] = no
+        if no.is_final:
+            self._fail(item, entry, no)
+            return
+        flush = self.settings.flush_interval_seconds * (0.75 + 0.5 * self._random())
+        self.queue.park(item, no.key, flush_at=now + flush)
+        self.reporter.note(item, entry, no)
+
+    def _fail(self, item: Item, entry: Entry, no: No) -> None:
+        message, _ = self.attempts.explain(no)
+        self.queue.set_busy(item)
+        status = statuses.failed(
+            entry,
+            condition=statuses.SCHEDULED,
+            reason=Reason.NO_CANDIDATE,
+            message=message,
+            wall=self.clock.wall(),
+        )
+        self.inflight.start(entry, Intent.END, status)
+
+    def _not_before(self, item: Item) -> float:
+        settings = self.settings
+        return item.tried_at + self.queue.backoff_seconds(
+            item, initial=settings.initial_backoff_seconds, longest=settings.max_backoff_seconds
+        )
+
+    def _redecide(self, entry: Entry, plan: Plan) -> Plan | None:
+        answer = self.attempts.attempt(entry, plan.attempts)
+        return _plan(answer, plan.attempts + 1) if isinstance(answer, Yes) else None
+
+    # Outcomes
+
+    def _settled(self, write: Write, after: Entry | None, rejected: str) -> None:
+        uid = write.entry.uid
+        own = self.reservations.mine.get(uid)
+        if write.intent is Intent.CONFIRM and after is not None and after.phase == "Bound":
+            self._count_bound(after, own.plan if own else None)
+        self.reservations.settled(write, after)
+        item = self.queue.items.get(uid)
+        if item is not None and rejected and item.where == "busy":
+            self.queue.hold(item, self.clock.monotonic() + 1.0)
+        self._turn.set()
+
+    def _count_bound(self, entry: Entry, plan: Plan | None) -> None:
+        profile = entry.status.profile
+        self.meter.inc("scheduler_attempts_total", profile=profile, result="bound", reason="none")
+        if plan is not None:
+            hit = str(plan.has_template).lower()
+            self.meter.inc("scheduler_decisions_total", profile=profile, template_hit=hit)
+        self.events.post(
+            kind=REQUESTS.kind,
+            namespace=entry.namespace,
+            name=entry.name,
+            uid=entry.uid,
+            reason="Bound",
+            note=f"bound to {entry.node}",
+            action="Binding",
+        )
+
+
+def _plan(answer: Yes, attempts: int) -> Plan:
+    request = answer.request
+    return Plan(
+        request=request,
+        placed=answer.placed,
+        profile=answer.pipeline.profile,
+        revision=answer.policy.revision,
+        attempts=attempts,
+        has_template=bool(request.template_id),
+    )

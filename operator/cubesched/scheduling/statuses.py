@@ -1,0 +1,189 @@
+"""The statuses that transitions write: an entry's whole status with only our fields changed.
+
+What other writers, or newer versions, keep in the status survives.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from cubesched.fleet.entries import Entry, Weight
+
+Status = dict[str, Any]
+MESSAGE_LIMIT = 1024
+SCHEDULED = "Scheduled"
+_OF_PLACEMENT = ("nodeName", "reservation", "sandboxID", "endpoint", "score")
+
+
+def timestamp(wall: float) -> str:
+    """Return an RFC 3339 time in whole seconds, UTC."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds_of(stamp: str) -> float:
+    """Return the Unix time of an RFC 3339 text; 0.0 when it is none."""
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def copied(entry: Entry) -> Status:
+    """Return the entry's status as it is stored, to be changed."""
+    stored = msgspec.json.decode(entry.status_raw)
+    return stored if isinstance(stored, dict) else {}
+
+
+def set_condition(
+    status: Status,
+    kind: str,
+    value: str,
+    *,
+    reason: str,
+    message: str,
+    wall: float,
+    generation: int,
+) -> None:
+    """Put one condition in place; its transition time changes only with its value."""
+    conditions = [c for c in status.get("conditions") or () if isinstance(c, dict)]
+    old = next((c for c in conditions if c.get("type") == kind), {})
+    since = old.get("lastTransitionTime") if old.get("status") == value else None
+    fresh = {
+        "type": kind,
+        "status": value,
+        "reason": reason,
+        "message": message[:MESSAGE_LIMIT],
+        "observedGeneration": generation,
+        "lastTransitionTime": since or timestamp(wall),
+    }
+    status["conditions"] = [c for c in conditions if c.get("type") != kind] + [fresh]
+
+
+def reserved(
+    entry: Entry,
+    *,
+    node: str,
+    node_uid: str,
+    reservation_id: str,
+    replica: str,
+    weight: Weight,
+    profile: str,
+    revision: str,
+    attempts: int,
+    wall: float,
+) -> Status:
+    """Pending or Reserved -> Reserved on `node`, under a new id."""
+    status = copied(entry)
+    for key in ("explanation", "nextAttemptTime", "score"):
+        status.pop(key, None)
+    status.update(
+        phase="Reserved",
+        nodeName=node,
+        profile=profile,
+        policyRevision=revision,
+        attempts=attempts,
+        reservation={
+            "id": reservation_id,
+            "replica": replica,
+            "time": timestamp(wall),
+            "nodeUID": node_uid,
+            "cpuMillis": weight.cpu_millis,
+            "memoryBytes": weight.memory_bytes,
+            "diskBytes": weight.disk_bytes,
+        },
+    )
+    return status
+
+
+def bound(entry: Entry, *, line: str, score: float | None, wall: float) -> Status:
+    """Reserved -> Bound; `line` explains the choice when this replica made it."""
+    status = copied(entry)
+    status["phase"] = "Bound"
+    if line:
+        status["explanation"] = line
+    if score is not None:
+        status["score"] = f"{score:.2f}"
+    set_condition(
+        status,
+        SCHEDULED,
+        "True",
+        reason="Bound",
+        message=f"bound to {entry.node}",
+        wall=wall,
+        generation=entry.generation,
+    )
+    return status
+
+
+def pending(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
+    """Reserved or Bound -> Pending: nothing of the placement is left."""
+    status = copied(entry)
+    for key in (*_OF_PLACEMENT, "explanation"):
+        status.pop(key, None)
+    status["phase"] = "Pending"
+    set_condition(
+        status,
+        SCHEDULED,
+        "False",
+        reason=reason,
+        message=message,
+        wall=wall,
+        generation=entry.generation,
+    )
+    return status
+
+
+def failed(entry: Entry, *, condition: str, reason: str, message: str, wall: float) -> Status:
+    """Any phase -> Failed; the node stays named for whoever looks later."""
+    status = copied(entry)
+    status.update(phase="Failed", finishedTime=timestamp(wall))
+    status.pop("nextAttemptTime", None)
+    set_condition(
+        status,
+        condition,
+        "False",
+        reason=reason,
+        message=message,
+        wall=wall,
+        generation=entry.generation,
+    )
+    return status
+
+
+def waiting(
+    entry: Entry,
+    *,
+    reason: str,
+    message: str,
+    explanation: str,
+    attempts: int,
+    next_attempt: float,
+    profile: str,
+    revision: str,
+    wall: float,
+) -> Status:
+    """Pending, with why and until when; `next_attempt` is a wall time."""
+    status = copied(entry)
+    status.update(phase="Pending", attempts=attempts, nextAttemptTime=timestamp(next_attempt))
+    for key, value in (
+        ("explanation", explanation),
+        ("profile", profile),
+        ("policyRevision", revision),
+    ):
+        if value:
+            status[key] = value
+        else:
+            status.pop(key, None)
+    set_condition(
+        status,
+        SCHEDULED,
+        "False",
+        reason=reason,
+        message=message,
+        wall=wall,
+        generation=entry.generation,
+    )
+    return status

@@ -1,0 +1,61 @@
+"""Waking: parked requests come back when a change has made a node feasible for their class.
+
+A parked class had no feasible node. So it is enough to ask, after something that can only help,
+whether it has one now: the filter stages for one member answer for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from cubesched.scheduling.attempts import Attempts, No
+from cubesched.scheduling.ports import Clock
+from cubesched.scheduling.queue import Item, Queue
+
+GATHER_SECONDS = 0.02
+"""Changes that come together are looked at together."""
+LATER_SECONDS = 0.5
+"""When those that were not first for the freed room get their chance."""
+TURN_SECONDS = 0.005
+"""How long one look may take before the event loop gets its turn."""
+
+
+@dataclass(slots=True)
+class Waking:
+    """Looks at parked classes, first those that go first, after something has helped."""
+
+    queue: Queue
+    attempts: Attempts
+    clock: Clock
+    not_before: Callable[[Item], float]
+    nos: dict[str, No] = field(default_factory=dict)
+    """The last "no" of each request that has one."""
+    _helped: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def something_helped(self) -> None:
+        """Note that room, a node, a template or a metric may have made something possible."""
+        self._helped.set()
+
+    async def step(self) -> None:
+        """Wait for a change that can help, then look at every parked class once."""
+        await self._helped.wait()
+        await asyncio.sleep(GATHER_SECONDS)
+        self._helped.clear()
+        began = self.clock.monotonic()
+        for key, items in list(self.queue.classes()):
+            if self.clock.monotonic() - began > TURN_SECONDS:
+                await asyncio.sleep(0)
+                began = self.clock.monotonic()
+            self._look_at(key, items)
+
+    def _look_at(self, key: Hashable, items: list[Item]) -> None:
+        items = [item for item in items if item.where == "parked" and item.key == key]
+        no = self.nos.get(items[0].uid) if items else None
+        room = self.attempts.feasible_room(no) if no is not None else 0
+        now = self.clock.monotonic()
+        for item in items[:room]:
+            self.queue.wake(item, not_before=self.not_before(item), now=now)
+        if 0 < room < len(items):
+            asyncio.get_running_loop().call_later(LATER_SECONDS, self._helped.set)
