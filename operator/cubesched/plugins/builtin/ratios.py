@@ -21,7 +21,7 @@ def used_share(used: Ints | Floats, limit: Ints | Floats) -> Floats:
 
 def used_share_of_percent(percent: Floats) -> Floats:
     """Return percent / 100 within 0..1; 1, the worst, where unknown."""
-    share = percent * 0.01
+    share = percent / 100.0
     np.fmin(share, 1.0, out=share)
     return np.maximum(share, 0.0, out=share)
 
