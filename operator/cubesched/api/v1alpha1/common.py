@@ -72,7 +72,7 @@ class Condition(Model):
     """Why, in one word for programs."""
     message: Annotated[str, Field(max_length=1024)] = ""
     """Why, in one line for people."""
-    observed_generation: Annotated[int, Field(ge=0)] = 0
+    observed_generation: Annotated[int, Field(ge=0)] | None = None
     """The metadata.generation this observation is about; an older one says nothing of now."""
     last_transition_time: Timestamp
     """When `status` last changed."""

@@ -81,8 +81,8 @@ class NodeImage(Model):
 
     name: Annotated[str, Field(min_length=1, max_length=512)]
     """Reference of the image."""
-    size_bytes: Annotated[int, Field(ge=0, le=1 << 60)] = 0
-    """Size on disk in bytes. Default: 0, unknown."""
+    size_bytes: Annotated[int, Field(ge=0, le=1 << 60)] | None = None
+    """Size on disk in bytes. Default: unset, unknown."""
 
 
 class NodeAddress(Model):

@@ -161,8 +161,9 @@ class SchedulerProfileSpec(Model):
                 at=".route",
             ),
             rule(
-                "self.default || (has(self.route) && (size(self.route.instanceTypes) > 0"
-                " || size(self.route.labels) > 0))",
+                "self.default || (has(self.route) && (has(self.route.instanceTypes)"
+                " && size(self.route.instanceTypes) > 0 || has(self.route.labels)"
+                " && size(self.route.labels) > 0))",
                 "needs instanceTypes or labels, unless default is true",
                 at=".route",
             ),

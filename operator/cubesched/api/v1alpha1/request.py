@@ -54,7 +54,10 @@ class Toleration(Model):
 
     model_config = ConfigDict(
         json_schema_extra=extra(
-            rule("self.operator == 'Exists' ? self.value == '' : has(self.key)", _TOLERATION)
+            rule(
+                "self.operator == 'Exists' ? !has(self.value) || self.value == '' : has(self.key)",
+                _TOLERATION,
+            )
         )
     )
 
