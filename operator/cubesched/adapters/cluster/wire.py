@@ -46,19 +46,28 @@ class Connection:
     """The name that the certificate must hold, when it is not the URL's."""
     proxy: str | None = None
 
-    def new_session(self, headers: Headers = ()) -> aiohttp.ClientSession:
-        """Open a session that authorizes each request by itself; whoever asked closes it."""
+    def new_session(
+        self, headers: Headers = (), *, sharing: aiohttp.ClientSession | None = None
+    ) -> aiohttp.ClientSession:
+        """Open a session that authorizes each request by itself; whoever asked closes it.
+
+        With `sharing` it uses the connections of that session, which must outlive it.
+        """
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                ssl=True if self.tls is None else self.tls,
-                limit=0,
-                keepalive_timeout=KEEPALIVE_SECONDS,
-            ),
+            connector=self._new_connector() if sharing is None else sharing.connector,
+            connector_owner=sharing is None,
             middlewares=(self.authorize,),
             headers=[("User-Agent", f"cubesched/{program_version()}"), *headers],
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=self.proxy,
             trust_env=False,
+        )
+
+    def _new_connector(self) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(
+            ssl=True if self.tls is None else self.tls,
+            limit=0,
+            keepalive_timeout=KEEPALIVE_SECONDS,
         )
 
     async def authorize(
@@ -103,6 +112,16 @@ class AiohttpTransport:
             headers += [("Impersonate-Group", group) for group in impersonate_groups]
         self._headers = headers
         self._session: aiohttp.ClientSession | None = None
+        self._sharing: AiohttpTransport | None = None
+
+    def acting_as(self, user: str, *, groups: Sequence[str]) -> AiohttpTransport:
+        """Return a transport that impersonates `user` over this one's connections.
+
+        Hundreds of users need no connections of their own; this one must outlive them all.
+        """
+        other = AiohttpTransport(self.connection, impersonate_user=user, impersonate_groups=groups)
+        other._sharing = self
+        return other
 
     async def __aenter__(self) -> Self:
         return self
@@ -123,7 +142,8 @@ class AiohttpTransport:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = self.connection.new_session(self._headers)
+            sharing = None if self._sharing is None else self._sharing._open()
+            self._session = self.connection.new_session(self._headers, sharing=sharing)
         return self._session
 
     async def request(
