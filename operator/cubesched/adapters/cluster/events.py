@@ -1,0 +1,134 @@
+"""Kubernetes Events: a few, on purpose, on transitions; never in the way of anything else.
+
+Posting only puts the event in a bounded queue; one task sends them at a bounded rate. What the
+rate or the queue leaves no room for is counted and dropped, and so is what the server refuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import uuid4
+
+import msgspec
+
+from cubesched.adapters.cluster.answers import message_of
+from cubesched.adapters.cluster.transport import Transport
+from cubesched.adapters.telemetry.escaping import printable
+from cubesched.adapters.telemetry.meter import Meter
+from cubesched.api import API_VERSION
+from cubesched.core.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+NOTE_BYTES: Final = 1024
+CONTROLLER: Final = "cubesched.io/scheduler"
+SUPPRESSED: Final = "cubesched_events_suppressed_total"
+
+
+class EventPoster:
+    """Posts events about our objects in the background, at most `per_second` after a burst."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        meter: Meter,
+        *,
+        instance: str,
+        per_second: float = 10.0,
+        burst: int = 50,
+        queue_size: int = 500,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Post as `instance`, the identity of this replica."""
+        self._transport = transport
+        self._meter = meter
+        self._instance = instance[:128]
+        self._per_second = per_second
+        self._burst = burst
+        self._queue: deque[tuple[str, bytes]] = deque()
+        self._queue_size = queue_size
+        self._wall = wall
+        self._wake = asyncio.Event()
+
+    def post(
+        self,
+        *,
+        kind: str,
+        namespace: str,
+        name: str,
+        uid: str,
+        reason: str,
+        note: str,
+        action: str,
+        type_: str = "Normal",
+    ) -> None:
+        """Queue one event about an object; never raises and never waits."""
+        if len(self._queue) >= self._queue_size:
+            self._meter.inc(SUPPRESSED)
+            return
+        # Events about cluster-scoped objects live in the namespace `default`.
+        home = namespace or "default"
+        regarding = {"apiVersion": API_VERSION, "kind": kind, "name": name, "uid": uid}
+        if namespace:
+            regarding["namespace"] = namespace
+        event: dict[str, Any] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{name[:220]}.{uuid4().hex[:16]}", "namespace": home},
+            "eventTime": self._micro_time(),
+            "reportingController": CONTROLLER,
+            "reportingInstance": self._instance,
+            "action": printable(action, max_bytes=128),
+            "reason": printable(reason, max_bytes=128),
+            "regarding": regarding,
+            "note": printable(note, max_bytes=NOTE_BYTES),
+            "type": type_,
+        }
+        self._queue.append((home, msgspec.json.encode(event)))
+        self._wake.set()
+
+    def _micro_time(self) -> str:
+        """Return the time with six decimals; the server refuses fewer."""
+        return datetime.fromtimestamp(self._wall(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    async def run(self) -> None:
+        """Send what is queued, for ever."""
+        loop = asyncio.get_running_loop()
+        tokens, filled_at = float(self._burst), loop.time()
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._queue:
+                now = loop.time()
+                tokens = min(self._burst, tokens + (now - filled_at) * self._per_second)
+                filled_at = now
+                if tokens < 1:
+                    self._suppress_all()
+                    break
+                tokens -= 1
+                await self._send(*self._queue.popleft())
+
+    def _suppress_all(self) -> None:
+        """Drop what is queued: old news would only delay the next."""
+        self._meter.inc(SUPPRESSED, len(self._queue))
+        self._queue.clear()
+
+    async def _send(self, namespace: str, body: bytes) -> None:
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        try:
+            response = await self._transport.request("POST", path, body=body)
+        except ApiError as error:
+            self._drop(str(error))
+            return
+        if response.status >= 300:
+            self._drop(message_of(response))
+
+    def _drop(self, why: str) -> None:
+        self._meter.inc(SUPPRESSED)
+        log.debug("event dropped: %s", why)
