@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cubesched.policy.compiler import CompileResult, compile_set
-from cubesched.policy.objects import CONFIG_KIND, PROFILE_KIND, PolicyObject, Problem
+from cubesched.policy.objects import (
+    CONFIG_KIND,
+    CONFIG_NAME,
+    NOT_THE_CONFIG,
+    PROFILE_KIND,
+    PolicyObject,
+    Problem,
+)
 from cubesched.policy.policyset import PolicySet
 
 logger = logging.getLogger(__name__)
@@ -86,6 +93,8 @@ class ActivePolicy:
     def verdict(self, subject: PolicyObject) -> Verdict:
         """Return what this replica thinks of exactly this generation of the object."""
         own = tuple(p.detail for p in self._result.problems if _is_about(p, subject))
+        if subject.kind == CONFIG_KIND and subject.name != CONFIG_NAME:
+            own = (f"metadata.name: {NOT_THE_CONFIG}",)
         active = _holds(self.current, subject)
         disabled = isinstance(subject.spec, dict) and subject.spec.get("mode") == "Disabled"
         return Verdict(

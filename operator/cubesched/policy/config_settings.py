@@ -9,7 +9,7 @@ from typing import Any
 from cubesched.api.duration import parse_seconds
 from cubesched.api.quantity import parse_units
 from cubesched.api.v1alpha1 import SchedulerConfigSpec
-from cubesched.policy.objects import CONFIG_NAME, PolicyObject, ProblemList
+from cubesched.policy.objects import CONFIG_NAME, NOT_THE_CONFIG, PolicyObject, ProblemList
 from cubesched.policy.policyset import GuardSettings, Settings
 from cubesched.policy.reading import read
 
@@ -19,7 +19,7 @@ def check_config(config: PolicyObject | None, problems: ProblemList) -> Schedule
     if config is None:
         return SchedulerConfigSpec()
     if config.name != CONFIG_NAME:
-        problems.add("metadata.name", f'must be "{CONFIG_NAME}": there is one SchedulerConfig')
+        problems.add("metadata.name", NOT_THE_CONFIG)
     return read(SchedulerConfigSpec, problems)
 
 

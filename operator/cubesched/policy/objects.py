@@ -12,6 +12,7 @@ PROFILE_KIND = PROFILES.kind
 CONFIG_KIND = CONFIGS.kind
 CONFIG_NAME = "default"
 """SchedulerConfig is a singleton: only the object of this name counts."""
+NOT_THE_CONFIG = f'must be "{CONFIG_NAME}": there is one {CONFIG_KIND}'
 
 
 @dataclass(frozen=True, slots=True)

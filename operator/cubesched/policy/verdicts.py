@@ -116,15 +116,14 @@ def _active(
         return True, verdict.reason, f"Runs in revision {running.revision}."
     if verdict.reason == MODE_DISABLED:
         return False, verdict.reason, "spec.mode is Disabled."
-    kept = f"revision {running.revision} keeps running" if running else NO_ACTIVE_POLICY
-    return False, verdict.reason, f"The set is not activated ({kept}): {_culprit(subject, verdict)}"
+    return False, verdict.reason, _refusal(subject, verdict, running)
 
 
-def _culprit(subject: PolicyObject, verdict: Verdict) -> str:
-    own = [p.detail for p in verdict.culprits if p.title == subject.title]
+def _refusal(subject: PolicyObject, verdict: Verdict, running: PolicySet | None) -> str:
+    """Name who keeps this generation from running, the object itself before all others."""
     others = [p.text for p in verdict.culprits if p.title != subject.title]
-    lines = own + others
-    return _summary(lines) if lines else "it is being replaced."
+    kept = f"revision {running.revision} keeps running" if running else NO_ACTIVE_POLICY
+    return f"The set is not activated ({kept}): {_summary([*verdict.problems, *others])}"
 
 
 def _factory(running: PolicySet | None) -> tuple[bool, str, str]:
@@ -138,6 +137,8 @@ def _factory(running: PolicySet | None) -> tuple[bool, str, str]:
 
 
 def _summary(problems: Sequence[str]) -> str:
+    if not problems:
+        return "another generation is being compiled"
     more = len(problems) - 1
     return f"{problems[0]} (and {more} more)" if more else problems[0]
 

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.policy.builders import a_config, a_profile
+
+from cubesched.api.v1alpha1 import (
+    SandboxNodeStatus,
+    SchedulerConfigStatus,
+    SchedulerProfileStatus,
+)
+from cubesched.policy.active import ActivePolicy
+from cubesched.policy.objects import CONFIG_KIND, PROFILE_KIND, PolicyObject
+from cubesched.policy.verdicts import (
+    Status,
+    config_status,
+    node_status,
+    profile_status,
+    status_change,
+)
+
+OWNED = ("activeRevision", "replicasOnRevision", "problems")
+THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+@pytest.fixture
+def policy() -> ActivePolicy:
+    active = ActivePolicy()
+    active.mark_listed(PROFILE_KIND)
+    active.mark_listed(CONFIG_KIND)
+    return active
+
+
+def written(policy: ActivePolicy, subject: PolicyObject, *revisions: str, now: str = NOW) -> Status:
+    verdict = policy.verdict(subject)
+    if subject.kind == CONFIG_KIND:
+        return config_status(subject, verdict, policy.current, now=now)
+    return profile_status(subject, verdict, policy.current, revisions=revisions, now=now)
+
+
+def short(status: Status) -> dict[str, tuple[str, str]]:
+    return {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
+
+
+def message(status: Status, kind: str) -> str:
+    (found,) = [c["message"] for c in status["conditions"] if c["type"] == kind]
+    return str(found)
+
+
+def revision(policy: ActivePolicy) -> str:
+    assert policy.current is not None
+    return policy.current.revision
+
+
+def test_a_running_profile_says_so_with_the_revision_and_the_replicas_on_it(
+    policy: ActivePolicy,
+) -> None:
+    profile = a_profile("a", generation=3)
+    policy.offer([profile], None)
+
+    status = written(policy, profile, revision(policy), "older", revision(policy))
+
+    assert short(status) == {"Accepted": ("True", "Compiled"), "Active": ("True", "Running")}
+    assert status["activeRevision"] == revision(policy)
+    assert status["replicasOnRevision"] == "2/3"
+    assert {c["observedGeneration"] for c in status["conditions"]} == {3}
+    assert "problems" not in status
+
+
+def test_an_invalid_profile_lists_its_own_problems_only(policy: ActivePolicy) -> None:
+    bad = a_profile("bad", ordr=1, scores=[{"name": "nope"}])
+    policy.offer([bad, a_profile("worse", order="x")], None)
+
+    status = written(policy, bad)
+
+    assert short(status) == {"Accepted": ("False", "Invalid"), "Active": ("False", "SetRejected")}
+    assert [p.split(":")[0] for p in status["problems"]] == ["spec.ordr", "spec.scores[0].name"]
+    assert message(status, "Accepted").endswith("(and 1 more)")
+    assert "activeRevision" not in status
+    assert "NoActivePolicy" in message(status, "Active")
+
+
+def test_a_valid_profile_of_a_refused_set_names_the_culprit(policy: ActivePolicy) -> None:
+    policy.offer([a_profile("good")], None)
+    newer = a_profile("good", generation=2, order=4)
+    policy.offer([newer, a_profile("bad", order="x")], None)
+
+    status = written(policy, newer, revision(policy))
+
+    assert short(status) == {"Accepted": ("True", "Compiled"), "Active": ("False", "SetRejected")}
+    assert "SchedulerProfile/bad: spec.order: " in message(status, "Active")
+    assert f"{revision(policy)} keeps running" in message(status, "Active")
+    assert status["activeRevision"] == revision(policy)
+
+
+def test_a_disabled_profile_says_so(policy: ActivePolicy) -> None:
+    off = a_profile("off", mode="Disabled")
+    policy.offer([off], None)
+
+    assert short(written(policy, off)) == {
+        "Accepted": ("True", "Compiled"),
+        "Active": ("False", "ModeDisabled"),
+    }
+
+
+def test_no_scores_is_accepted_with_a_warning_in_the_message(policy: ActivePolicy) -> None:
+    profile = a_profile("a", scores=[])
+    policy.offer([profile], None)
+
+    assert "NoScores" in message(written(policy, profile), "Accepted")
+
+
+def test_a_config_tells_whether_the_factory_profiles_run(policy: ActivePolicy) -> None:
+    config = a_config()
+
+    policy.offer([], config)
+    factory = short(written(policy, config))
+    policy.offer([a_profile("a")], config)
+    custom = short(written(policy, config))
+
+    assert factory["FactoryProfilesActive"] == ("True", "NoActiveProfile")
+    assert custom == {
+        "Accepted": ("True", "Compiled"),
+        "Active": ("True", "Running"),
+        "FactoryProfilesActive": ("False", "ProfilesActive"),
+    }
+
+
+def test_a_config_can_switch_the_factory_profiles_off(policy: ActivePolicy) -> None:
+    config = a_config(disableFactoryProfiles=True)
+    policy.offer([], config)
+
+    assert short(written(policy, config))["FactoryProfilesActive"] == ("False", "DisabledByConfig")
+
+
+def test_a_stray_config_is_refused_without_harm_to_the_set(policy: ActivePolicy) -> None:
+    policy.offer([a_profile("a")], None)
+
+    assert short(written(policy, a_config(name="mine"))) == {
+        "Accepted": ("False", "Invalid"),
+        "Active": ("False", "SetRejected"),
+        "FactoryProfilesActive": ("False", "ProfilesActive"),
+    }
+
+
+def test_a_node_spec_is_valid_or_named_with_its_path() -> None:
+    node = PolicyObject("SandboxNode", "n", "u", 2, "1", {})
+
+    assert short(node_status(node, [], now=NOW)) == {"Accepted": ("True", "Valid")}
+    invalid = node_status(node, ["spec.capacity.memory: 'lots' is not a quantity"], now=NOW)
+    assert short(invalid) == {"Accepted": ("False", "InvalidSpec")}
+    assert "spec.capacity.memory" in message(invalid, "Accepted")
+
+
+def stored(subject: PolicyObject, status: Status) -> PolicyObject:
+    return replace(subject, status=status)
+
+
+def test_the_transition_time_changes_only_with_the_status(policy: ActivePolicy) -> None:
+    profile = a_profile("a")
+    policy.offer([profile], None)
+    before = stored(profile, written(policy, profile, revision(policy), now=THEN))
+
+    newer = replace(before, generation=2)
+    policy.offer([newer, a_profile("bad", ordr=1)], None)
+    times = {
+        c["type"]: c["lastTransitionTime"] for c in written(policy, newer, now=NOW)["conditions"]
+    }
+
+    assert times == {"Accepted": THEN, "Active": NOW}
+
+
+def test_a_status_that_stands_already_is_not_written_again(policy: ActivePolicy) -> None:
+    profile = a_profile("a")
+    policy.offer([profile], None)
+    status = written(policy, profile, revision(policy), now=THEN)
+    foreign = {"type": "Reviewed", "status": "True", "reason": "ByHand"}
+    beside = stored(profile, {**status, "conditions": [foreign, *reversed(status["conditions"])]})
+
+    assert status_change(beside, written(policy, beside, revision(policy)), owned=OWNED) is None
+
+
+@pytest.mark.parametrize("revisions", [("other",), ()])
+def test_a_change_of_the_replicas_is_written(
+    policy: ActivePolicy, revisions: tuple[str, ...]
+) -> None:
+    profile = a_profile("a")
+    policy.offer([profile], None)
+    before = stored(profile, written(policy, profile, revision(policy), now=THEN))
+
+    change = status_change(before, written(policy, before, *revisions), owned=OWNED)
+
+    assert change is not None
+    assert change["replicasOnRevision"] == f"0/{len(revisions)}"
+
+
+def test_problems_that_are_gone_are_taken_away(policy: ActivePolicy) -> None:
+    bad = a_profile("a", ordr=1)
+    policy.offer([bad], None)
+    good = stored(a_profile("a", generation=2), written(policy, bad))
+    policy.offer([good], None)
+
+    change = status_change(good, written(policy, good), owned=OWNED)
+
+    assert change is not None
+    assert "problems" not in change
+
+
+def test_lists_and_messages_are_bounded(policy: ActivePolicy) -> None:
+    many: dict[str, Any] = {f"x{i}": i for i in range(80)} | {"y" * 3000: 1}
+    bad = a_profile("a", **many)
+    policy.offer([bad], None)
+
+    status = written(policy, bad)
+
+    assert len(status["problems"]) == 51
+    assert status["problems"][-1] == "and 31 more"
+    assert max(len(line) for line in status["problems"]) <= 512
+    assert len(message(status, "Active")) <= 1024
+
+
+def test_what_is_written_is_what_the_api_can_store(policy: ActivePolicy) -> None:
+    profile, config = a_profile("a"), a_config()
+    policy.offer([profile], config)
+    node = PolicyObject("SandboxNode", "n", "u", 2, "1", {})
+
+    SchedulerProfileStatus.model_validate(written(policy, profile, revision(policy)))
+    SchedulerConfigStatus.model_validate(written(policy, config))
+    SandboxNodeStatus.model_validate(node_status(node, ["spec: x"], now=NOW))
+
+
+@pytest.mark.parametrize("conditions", [None, "x", [None, 3], [{"no": "type"}]])
+def test_a_status_somebody_garbled_is_simply_replaced(
+    policy: ActivePolicy, conditions: Any
+) -> None:
+    profile = stored(a_profile("a"), {"conditions": conditions})
+    policy.offer([profile], None)
+
+    assert status_change(profile, written(policy, profile), owned=OWNED) is not None
