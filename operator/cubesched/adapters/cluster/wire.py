@@ -9,7 +9,7 @@ answer our own first one: that is an OutcomeUnknown as well.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -112,7 +112,7 @@ class AiohttpTransport:
             headers += [("Impersonate-Group", group) for group in impersonate_groups]
         self._headers = headers
         self._session: aiohttp.ClientSession | None = None
-        self._sharing: AiohttpTransport | None = None
+        self._open_shared: Callable[[], aiohttp.ClientSession] | None = None
 
     def acting_as(self, user: str, *, groups: Sequence[str]) -> AiohttpTransport:
         """Return a transport that impersonates `user` over this one's connections.
@@ -120,7 +120,7 @@ class AiohttpTransport:
         Hundreds of users need no connections of their own; this one must outlive them all.
         """
         other = AiohttpTransport(self.connection, impersonate_user=user, impersonate_groups=groups)
-        other._sharing = self
+        other._open_shared = self._open
         return other
 
     async def __aenter__(self) -> Self:
@@ -142,7 +142,7 @@ class AiohttpTransport:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            sharing = None if self._sharing is None else self._sharing._open()
+            sharing = None if self._open_shared is None else self._open_shared()
             self._session = self.connection.new_session(self._headers, sharing=sharing)
         return self._session
 
