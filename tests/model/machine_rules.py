@@ -1,0 +1,172 @@
+"""Agents and machines: what runs, as opposed to what the API objects say.
+
+An agent acts on `Bound` only, claims by an acknowledged conditional write to `Starting`, starts
+when what really runs there plus this fits, under a name that exists once; it stops, then writes.
+Between a claim and the start any time may pass, also a crash of the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from tests.model.exploring import Rules, Step, with_part
+
+COUNTED = frozenset({"Reserved", "Bound", "Starting", "Running"})
+CONFIRMED = COUNTED - {"Reserved"}
+
+
+class Broken(Enum):
+    """A rule that a mutant drops."""
+
+    NO_CLAIM = "the agent starts what it sees Bound, without a claim"
+    STARTS_BEFORE_ACKNOWLEDGED = "the agent starts before its claim is acknowledged"
+    TAKES_BACK_CLAIMED = "the operator gives up a claimed request of a silent node"
+    STARTS_AGAIN_AFTER_CRASH = "a restarted agent starts again what it does not remember"
+    WRITES_BEFORE_STOPPING = "the agent writes the end before the sandbox is gone"
+    NO_ROOM_CHECK = "the agent starts without asking what really runs"
+
+
+class Sandbox(NamedTuple):
+    """One request, who is about to start it, and where it really runs."""
+
+    phase: str = "Pending"
+    node: int = -1
+    is_confirmable: bool = False
+    starters: frozenset[int] = frozenset()
+    """Nodes whose agent may start it at any time from now on."""
+    running: tuple[int, ...] = ()
+    """How often it runs on each machine."""
+
+    def left(self) -> Sandbox:
+        """Return it without a place."""
+        return self._replace(phase="Pending", node=-1, is_confirmable=False)
+
+    def started_by(self, node: int) -> Sandbox:
+        """Return it with one more agent about to start it."""
+        return self._replace(starters=self.starters | {node})
+
+    def runs(self, node: int, times: int) -> Sandbox:
+        """Return it running `times` times on `node`."""
+        return self._replace(running=with_part(self.running, node, times))
+
+
+World = tuple[Sandbox, ...]
+Change = tuple[str, Sandbox]
+
+
+class Machines(NamedTuple):
+    """The protocol for requests of given sizes on equal nodes with one agent each."""
+
+    sizes: tuple[int, ...]
+    nodes: int
+    capacity: int
+    broken: Broken | None = None
+
+    def rules(self) -> Rules[World]:
+        """Return it for the search."""
+        start = tuple(Sandbox(running=(0,) * self.nodes) for _ in self.sizes)
+        return Rules(start, self._steps, self._violation)
+
+    def _fits(self, world: World, index: int, node: int) -> bool:
+        others = (
+            size
+            for number, (size, sandbox) in enumerate(zip(self.sizes, world, strict=True))
+            if number != index and sandbox.node == node and sandbox.phase in COUNTED
+        )
+        return sum(others) + self.sizes[index] <= self.capacity
+
+    def _on_machine(self, world: World, node: int) -> int:
+        pairs = zip(self.sizes, world, strict=True)
+        return sum(size * sandbox.running[node] for size, sandbox in pairs)
+
+    def _steps(self, world: World) -> Iterator[Step[World]]:
+        for index, sandbox in enumerate(world):
+            changes = (
+                *self._of_operator(world, index, sandbox),
+                *self._of_agent(world, index, sandbox),
+                *self._of_user(sandbox),
+            )
+            for label, changed in changes:
+                yield f"q{index} {label}", with_part(world, index, changed)
+
+    def _of_operator(self, world: World, index: int, sandbox: Sandbox) -> Iterator[Change]:
+        match sandbox.phase:
+            case "Pending":
+                for node in range(self.nodes):
+                    reserved = sandbox._replace(phase="Reserved", node=node)
+                    yield f"is reserved on n{node}", reserved
+            case "Reserved":
+                if not sandbox.is_confirmable and self._fits(world, index, sandbox.node):
+                    yield "is judged: fits", self._judged(sandbox)
+                if sandbox.is_confirmable:
+                    bound = sandbox._replace(phase="Bound", is_confirmable=False)
+                    yield f"is bound to n{sandbox.node}", bound
+                yield "is undone", sandbox.left()
+            case "Bound":
+                yield f"is given up, n{sandbox.node} being silent", sandbox.left()
+            case "Starting" if self.broken is Broken.TAKES_BACK_CLAIMED:
+                yield f"is given up though claimed, n{sandbox.node} being silent", sandbox.left()
+
+    def _judged(self, sandbox: Sandbox) -> Sandbox:
+        return sandbox._replace(is_confirmable=True)
+
+    def _of_agent(self, world: World, index: int, sandbox: Sandbox) -> Iterator[Change]:
+        node = sandbox.node
+        if sandbox.phase == "Bound":
+            yield from self._claims(sandbox, node)
+        for starter in sorted(sandbox.starters):
+            room = self._on_machine(world, starter) + self.sizes[index] <= self.capacity
+            if room or self.broken is Broken.NO_ROOM_CHECK:
+                yield f"is started by n{starter}", self._started(sandbox, starter)
+        if sandbox.phase == "Running":
+            yield f"is stopped on n{node}, then written Succeeded", sandbox.runs(node, 0).left()
+            if self.broken is Broken.WRITES_BEFORE_STOPPING:
+                yield "is written Succeeded before it is stopped", sandbox.left()
+            if self.broken is Broken.STARTS_AGAIN_AFTER_CRASH and sandbox.running[node] == 1:
+                yield f"is started again by n{node} after a crash", sandbox.runs(node, 2)
+        if sandbox.phase in {"Pending", "Deleted"}:
+            for machine, times in enumerate(sandbox.running):
+                if times:
+                    yield f"is removed by n{machine} as an orphan", sandbox.runs(machine, 0)
+
+    def _claims(self, sandbox: Sandbox, node: int) -> Iterator[Change]:
+        if self.broken is Broken.NO_CLAIM:
+            yield f"is seen Bound by n{node}", sandbox.started_by(node)
+            return
+        claimed = sandbox._replace(phase="Starting")
+        yield f"is claimed by n{node}, acknowledged", claimed.started_by(node)
+        if self.broken is Broken.STARTS_BEFORE_ACKNOWLEDGED:
+            yield f"is being claimed by n{node}, which does not wait", sandbox.started_by(node)
+
+    def _started(self, sandbox: Sandbox, node: int) -> Sandbox:
+        rest = sandbox._replace(starters=sandbox.starters - {node})
+        if sandbox.running[node]:
+            return rest
+        is_claim = sandbox.node == node and (
+            sandbox.phase == "Starting"
+            or (sandbox.phase == "Bound" and self.broken is Broken.NO_CLAIM)
+        )
+        started = rest.runs(node, 1)
+        return started._replace(phase="Running") if is_claim else started
+
+    def _of_user(self, sandbox: Sandbox) -> Iterator[Change]:
+        if sandbox.phase in CONFIRMED:
+            gone = sandbox._replace(phase="Deleted", node=-1, is_confirmable=False)
+            yield "is deleted by its user", gone
+
+    def _violation(self, world: World) -> str:
+        for node in range(self.nodes):
+            confirmed = sum(
+                size
+                for size, sandbox in zip(self.sizes, world, strict=True)
+                if sandbox.node == node and sandbox.phase in CONFIRMED
+            )
+            running = self._on_machine(world, node)
+            if max(confirmed, running) > self.capacity:
+                return f"n{node}: {confirmed} confirmed, {running} running, of {self.capacity}"
+        for index, sandbox in enumerate(world):
+            if sum(sandbox.running) > 1:
+                return f"q{index} runs {sum(sandbox.running)} times"
+        return ""
