@@ -1,0 +1,146 @@
+"""The command line: one module a command, imported only when it is the one that was called.
+
+Each module has `register(subparsers)`, which adds its parser with a default `run(args) -> int`.
+Exit codes: 0 fine, 1 a negative finding, 2 wrong use or something unreachable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Final, NoReturn, TypeAlias
+
+from typing_extensions import override
+
+from cubesched.core.errors import CubeschedError, UsageError
+
+COMMANDS: Final[tuple[tuple[str, str], ...]] = (
+    ("local", "a real control plane on this machine: up, down, status, kubeconfig"),
+    ("generate", "write what follows from the models: CRDs, roles, admission rules"),
+)
+"""Name and summary, in the order `--help` shows them; the module has the command's name."""
+
+_EPILOG = """\
+examples:
+  cubesched local up               start etcd, kube-apiserver and Redis on this machine
+  cubesched COMMAND --help         what a command does, with examples
+
+exit codes: 0 fine, 1 a negative finding, 2 wrong use or something unreachable
+"""
+
+
+class _HelpLayout(argparse.RawDescriptionHelpFormatter):
+    """Keeps our line breaks, and leaves room for the longest names beside their summaries."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=100)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one line, like every other error here."""
+
+    @override
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError instead of printing the usage and exiting."""
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - has no public name
+
+
+def add_command(
+    subparsers: Subparsers, name: str, *, summary: str, examples: str = "", details: str = ""
+) -> Parser:
+    """Add a command whose `--help` shows the summary, the details and then the examples."""
+    return subparsers.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.\n{details}",
+        epilog=f"examples:\n{examples}" if examples else None,
+        formatter_class=_HelpLayout,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; anything raised on purpose becomes one line."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except CubeschedError as error:
+        sys.stderr.write(f"cubesched: {error}\n")
+        return 2
+    except BrokenPipeError:  # `cubesched ... | head`
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        sys.stderr.write("cubesched: interrupted\n")
+        return 130
+
+
+def _dispatch(arguments: list[str]) -> int:
+    chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if chosen is not None and chosen not in dict(COMMANDS):
+        raise UsageError(_unknown(chosen))
+    parser = _build_parser(chosen)
+    try:
+        args = parser.parse_args(arguments)
+    except SystemExit as ending:  # --help and --version
+        return int(ending.code or 0)
+    if chosen is None:
+        parser.print_help()
+        return 0
+    code: int = args.run(args)
+    return code
+
+
+def _build_parser(chosen: str | None) -> Parser:
+    parser = Parser(
+        prog=_program_name(),
+        description="Places sandboxes on nodes by policies that are custom resources.",
+        epilog=_EPILOG,
+        formatter_class=_HelpLayout,
+    )
+    parser.add_argument("--version", action="version", version=f"cubesched {_version()}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", title="commands")
+    for name, summary in COMMANDS:
+        if name == chosen:
+            _load(name).register(subparsers)
+        else:
+            subparsers.add_parser(name, help=summary, add_help=False)
+    return parser
+
+
+def _load(command: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"cubesched.cli.{command}")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package == "cubesched":
+            raise
+        message = f"`cubesched {command}` needs the package {package!r}: install cubesched[local]"
+        raise UsageError(message) from error
+
+
+def _unknown(command: str) -> str:
+    names = [name for name, _ in COMMANDS]
+    close = difflib.get_close_matches(command, names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    return f"unknown command {command!r}{hint} Commands: {', '.join(names)}"
+
+
+def _program_name() -> str:
+    """Return what the person typed: kubectl calls its plugins as `kubectl-NAME`."""
+    return "kubectl cubesched" if Path(sys.argv[0]).name == "kubectl-cubesched" else "cubesched"
+
+
+def _version() -> str:
+    try:
+        return metadata.version("cubesched")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
