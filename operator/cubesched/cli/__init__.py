@@ -21,6 +21,7 @@ from typing_extensions import override
 from cubesched.core.errors import CubeschedError, UsageError
 
 COMMANDS: Final[tuple[tuple[str, str], ...]] = (
+    ("run", "run one replica of the operator"),
     ("local", "a real control plane on this machine: up, down, status, kubeconfig"),
     ("generate", "write what follows from the models: CRDs, roles, admission rules"),
 )

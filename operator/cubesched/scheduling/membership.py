@@ -67,7 +67,8 @@ class Membership:
         self._published = revision
         self.acknowledged_version = int(version) if version.isdecimal() else 0
         me = Member(self.identity, revision, ADMISSION_VERSION)
-        others = [m for m in await self._leases.members() if m.identity != self.identity]
+        live = [replica.member for replica in await self._leases.members()]
+        others = [member for member in live if member.identity != self.identity]
         members = tuple(sorted([me, *others], key=lambda member: member.identity))
         if members != self.members:
             self.members = members

@@ -55,8 +55,8 @@ class Events(Protocol):
         uid: str,
         reason: str,
         note: str,
+        action: str,
         type_: str = "Normal",
-        action: str = "Scheduling",
     ) -> None:
         """Queue one event."""
         ...
@@ -83,6 +83,15 @@ class Clock(Protocol):
         ...
 
 
+class LiveReplica(Protocol):
+    """One replica whose Lease is alive."""
+
+    @property
+    def member(self) -> Member:
+        """Who it is, and what it runs."""
+        ...
+
+
 class Leases(Protocol):
     """Where replicas tell each other that they live."""
 
@@ -98,7 +107,7 @@ class Leases(Protocol):
         """Renew this replica's Lease; return the acknowledged resourceVersion."""
         ...
 
-    async def members(self) -> Sequence[Member]:
+    async def members(self) -> Sequence[LiveReplica]:
         """Return the replicas whose Leases are alive by this process's own clock."""
         ...
 

@@ -102,6 +102,7 @@ class Reporter:
             uid=entry.uid,
             reason="FailedScheduling",
             note=message,
+            action="Scheduling",
             type_="Warning",
         )
 

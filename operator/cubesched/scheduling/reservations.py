@@ -37,7 +37,6 @@ class Plan:
     profile: str
     revision: str
     attempts: int
-    has_template: bool
 
 
 @dataclass(slots=True)
@@ -139,8 +138,7 @@ class Reservations:
 
     def _move_on(self, entry: Entry) -> None:
         """Take the next best node in one write; after three moves, or with none left, give up."""
-        kind = "own" if entry.replica == self.identity else "overdue"
-        self.meter.inc("cubesched_bind_conflicts_total", profile=entry.status.profile, kind=kind)
+        self.meter.inc("cubesched_bind_conflicts_total", profile=entry.status.profile, kind="room")
         own = self.mine.get(entry.uid)
         if own is not None and own.moves < MAX_MOVES:
             plan = self.redecide(entry, own.plan)

@@ -66,6 +66,8 @@ class Scheduler:
         self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
         self.waking = Waking(self.queue, self.attempts, clock, self._not_before)
         self._turn = asyncio.Event()
+        self._turned_at = clock.monotonic()
+        self._first_seen: dict[str, float] = {}
         self._nos: dict[str, No] = self.waking.nos
         self.stopping = False
         fleet.on_request = self.meet
@@ -88,7 +90,23 @@ class Scheduler:
         self.reservations.meet(change)
         self.lifecycle.meet(change)
         self._queue_up(change)
+        self._time_create(change)
         self._turn.set()
+
+    def _time_create(self, change: Change) -> None:
+        """Time a request of this replica's share from its first sight to Running or Failed."""
+        entry = change.after
+        if entry is None:
+            self._first_seen.pop(change.uid, None)
+        elif entry.phase in {"Running", "Failed"}:
+            since = self._first_seen.pop(change.uid, None)
+            if since is not None:
+                self.meter.observe(
+                    "sandbox_create_duration_seconds",
+                    self.clock.monotonic() - since,
+                    profile=entry.status.profile,
+                    result=entry.phase.lower(),
+                )
 
     def _queue_up(self, change: Change) -> None:
         entry, item = change.after, self.queue.items.get(change.uid)
@@ -108,7 +126,7 @@ class Scheduler:
             uid=entry.uid,
             priority=entry.priority(),
             created=entry.created,
-            since=self.clock.monotonic(),
+            since=self._first_seen.setdefault(entry.uid, self.clock.monotonic()),
             attempts=entry.status.attempts,
         )
         self.queue.add(item)
@@ -159,10 +177,14 @@ class Scheduler:
 
     # The loop
 
+    def seconds_since_turn(self) -> float:
+        """Return how long ago the loop last looked for something to try."""
+        return self.clock.monotonic() - self._turned_at
+
     async def run(self) -> None:
         """Try what is ready, as long as budgets allow, until cancelled."""
         while True:
-            tried = 0
+            tried, self._turned_at = 0, self.clock.monotonic()
             while tried < PER_TURN and self._try_next():
                 tried += 1
             if tried == PER_TURN:
@@ -233,14 +255,32 @@ class Scheduler:
             self._refuse(item, entry, answer)
             return
         if item.flushed:
-            self.meter.inc("cubesched_flush_rescues_total", profile=profile)
+            self.meter.inc("cubesched_flush_rescues_total")
         item.attempts += 1
+        self._count_placed(answer)
         self.reservations.reserve(entry, _plan(answer, item.attempts))
+
+    def _count_placed(self, answer: Yes) -> None:
+        profile, template = answer.pipeline.profile, answer.request.template_id
+        self.meter.inc(
+            "scheduler_attempts_total", profile=profile, result="reserved", reason="none"
+        )
+        holders = self.fleet.snapshot.templates.get(template)
+        held = holders is not None and bool(holders[answer.placed.row])
+        hit = str(held).lower() if template else "none"
+        self.meter.inc("scheduler_decisions_total", profile=profile, template_hit=hit)
+        for plugin in answer.placed.warnings:
+            self.meter.inc(
+                "cubesched_plugin_failures_total",
+                profile=profile,
+                plugin=plugin,
+                policy="default-score",
+            )
 
     def _refuse(self, item: Item, entry: Entry, no: No) -> None:
         now = self.clock.monotonic()
         self.meter.inc(
-            "scheduler_attempts_total", profile=no.profile, result="rejected", reason=no.reason
+            "scheduler_attempts_total", profile=no.profile, result="unschedulable", reason=no.reason
         )
         item.attempts += 1
         item.rejections += 1
@@ -278,21 +318,19 @@ class Scheduler:
 
     def _settled(self, write: Write, after: Entry | None, rejected: str) -> None:
         uid = write.entry.uid
-        own = self.reservations.mine.get(uid)
         if write.intent is Intent.CONFIRM and after is not None and after.phase == "Bound":
-            self._count_bound(after, own.plan if own else None)
+            self._tell_bound(after)
+        lost = after is None or after.replica != self.identity
+        if write.intent is Intent.RESERVE and lost and not rejected:
+            profile = str(write.status.get("profile", ""))
+            self.meter.inc("cubesched_bind_conflicts_total", profile=profile, kind="write")
         self.reservations.settled(write, after)
         item = self.queue.items.get(uid)
         if item is not None and rejected and item.where == "busy":
             self.queue.hold(item, self.clock.monotonic() + 1.0)
         self._turn.set()
 
-    def _count_bound(self, entry: Entry, plan: Plan | None) -> None:
-        profile = entry.status.profile
-        self.meter.inc("scheduler_attempts_total", profile=profile, result="bound", reason="none")
-        if plan is not None:
-            hit = str(plan.has_template).lower()
-            self.meter.inc("scheduler_decisions_total", profile=profile, template_hit=hit)
+    def _tell_bound(self, entry: Entry) -> None:
         self.events.post(
             kind=REQUESTS.kind,
             namespace=entry.namespace,
@@ -312,5 +350,4 @@ def _plan(answer: Yes, attempts: int) -> Plan:
         profile=answer.pipeline.profile,
         revision=answer.policy.revision,
         attempts=attempts,
-        has_template=bool(request.template_id),
     )

@@ -1,0 +1,99 @@
+"""Gauges that are read off the running replica when somebody scrapes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import numpy as np
+
+from cubesched.adapters.telemetry.meter import Meter
+from cubesched.app.replica import Replica
+from cubesched.core.snapshot import Safety
+from cubesched.policy.active import ActivePolicy
+from cubesched.scheduling.queue import Item
+
+QUEUES = {"ready": "active", "busy": "active", "held": "backoff", "parked": "unschedulable"}
+
+
+class Gauges:
+    """Sets every gauge anew at each scrape, and to 0 what has vanished since the last."""
+
+    def __init__(self, replica: Replica, policy: ActivePolicy, meter: Meter) -> None:
+        self._replica, self._policy, self._meter = replica, policy, meter
+        self._set: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+        self._profiles: set[str] = set()
+
+    def refresh(self) -> None:
+        """Read everything; called by the meter before it writes its text."""
+        self._requests()
+        self._nodes()
+        self._watches()
+        self._policy_info()
+
+    def _all(self, name: str, values: dict[tuple[tuple[str, str], ...], float]) -> None:
+        for gone in self._set.get(name, set()) - values.keys():
+            self._meter.forget(name, **dict(gone))
+        for labels, value in values.items():
+            self._meter.set(name, value, **dict(labels))
+        self._set[name] = set(values)
+
+    def _requests(self) -> None:
+        scheduler = self._replica.scheduler
+        pending: Counter[tuple[tuple[str, str], ...]] = Counter()
+        blocked: Counter[tuple[tuple[str, str], ...]] = Counter()
+        for item in scheduler.queue.items.values():
+            profile = self._profile_of(item)
+            pending[("profile", profile), ("queue", QUEUES[item.where])] += 1
+            no = scheduler.waking.nos.get(item.uid)
+            if item.where == "parked" and no is not None:
+                blocked[("profile", profile), ("guard", no.blocked_by or no.reason)] += 1
+        self._all("cubesched_pending_requests", dict(pending))
+        self._all("cubesched_unschedulable_requests", dict(blocked))
+
+    def _profile_of(self, item: Item) -> str:
+        no = self._replica.scheduler.waking.nos.get(item.uid)
+        return no.profile if no is not None else ""
+
+    def _nodes(self) -> None:
+        fleet = self._replica.fleet
+        view, reported = fleet.snapshot, fleet.columns.reported
+        states = Counter(Safety(code).name.lower() for code in view.safety.tolist())
+        self._all("cubesched_nodes", {(("state", name),): n for name, n in states.items()})
+        reporting = reported.advanced_monotonic[reported.stamp_ms >= 0]
+        now = asyncio.get_running_loop().time()
+        age = float(now - reporting.min()) if reporting.size else 0.0
+        self._meter.set("cubesched_node_metrics_age_seconds", max(0.0, age))
+        over = sum(not self._within_limits(name) for name in fleet.columns.names)
+        self._meter.set("cubesched_overcommitted_nodes", float(over), profile="")
+
+    def _within_limits(self, name: str) -> bool:
+        limits, used = self._replica.fleet.limits(name), self._replica.fleet.ledger.usage(name)
+        return limits is None or bool(
+            np.all(
+                [
+                    used.cpu_millis <= limits.cpu_millis,
+                    used.memory_bytes <= limits.memory_bytes,
+                    used.sandboxes <= limits.sandboxes,
+                ]
+            )
+        )
+
+    def _watches(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for name, watch in self._replica.watches.items():
+            self._meter.set("cubesched_watch_age_seconds", watch.age_seconds(now), resource=name)
+
+    def _policy_info(self) -> None:
+        running = self._policy.current
+        if running is None:
+            return
+        rows = {
+            (("profile", p.name), ("revision", running.revision), ("source", running.source))
+            for p in running.profiles
+        }
+        self._all("cubesched_profile_info", dict.fromkeys(rows, 1.0))
+        live = {row[0][1] for row in rows}
+        for gone in self._profiles - live:
+            self._meter.forget_profile(gone)
+        self._profiles = live

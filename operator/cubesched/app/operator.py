@@ -1,0 +1,145 @@
+"""The operator process: a replica on a real API server and Redis, with Kopf, probes and logs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from cubesched.adapters.clock import SystemClock
+from cubesched.adapters.cluster.backoff import Backoff
+from cubesched.adapters.cluster.connection import AiohttpTransport, Connection, connect
+from cubesched.adapters.cluster.events import EventPoster
+from cubesched.adapters.cluster.leases import LeaseStore
+from cubesched.adapters.cluster.writes import StatusApplier
+from cubesched.adapters.nodemetrics.reader import MetricsReader
+from cubesched.adapters.telemetry.meter import Meter
+from cubesched.adapters.telemetry.server import TelemetryServer
+from cubesched.adapters.telemetry.stalls import StallDetector
+from cubesched.app.gauges import Gauges
+from cubesched.app.health import Health
+from cubesched.app.replica import Replica
+from cubesched.core.errors import CubeschedError
+from cubesched.fleet.rendezvous import Member
+from cubesched.handlers.node_verdicts import NodeVerdicts
+from cubesched.handlers.operator import run_kopf, wait_for_kinds
+from cubesched.handlers.policy_reconciler import PolicyReconciler
+from cubesched.policy.active import ActivePolicy
+from cubesched.policy.objects import Problem
+from cubesched.settings import OperatorSettings
+
+_LOG = logging.getLogger(__name__)
+
+
+class Operator:
+    """One process; what the Kopf handlers see of it is `handlers.ports.App`."""
+
+    def __init__(self, settings: OperatorSettings, connection: Connection) -> None:
+        """Wire every part; nothing runs yet."""
+        self.connection, self._settings = connection, settings
+        self.identity = settings.identity(secrets.token_hex(4))
+        self._transport = AiohttpTransport(connection)
+        self.meter, clock, dice = Meter(), SystemClock(), random.SystemRandom().random
+        self.policy = ActivePolicy()
+        self._events = EventPoster(self._transport, self.meter, instance=self.identity)
+        leases = LeaseStore(self._transport, settings.namespace, clock=clock)
+        self.replica = Replica(
+            identity=self.identity,
+            transport=self._transport,
+            policy=self.policy,
+            leases=leases,
+            verifier=lambda: leases.verifier(self.identity),
+            clock=clock,
+            meter=self.meter,
+            events=self._events,
+            new_id=lambda: secrets.token_hex(16),
+            random=dice,
+        )
+        self._reader = MetricsReader(
+            settings.redis_url, self.replica.fleet.take_reports, self.meter
+        )
+        applier = StatusApplier(self._transport, self.replica.gate)
+        self.policy_reconciler = PolicyReconciler(
+            self.policy, self._transport, applier, self, wall=clock.wall, rng=dice
+        )
+        self.node_verdicts = NodeVerdicts(applier, self, wall=clock.wall, rng=dice)
+        self.server = TelemetryServer(self.meter, host=settings.http_host, port=settings.http_port)
+        self.health = Health(self.replica, self.policy, self._reader)
+        self.health.register(self.server)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stop = asyncio.Event()
+        self._fault: BaseException | None = None
+        self._connect_parts()
+
+    def _connect_parts(self) -> None:
+        self.meter.before_scrape(Gauges(self.replica, self.policy, self.meter).refresh)
+        self.policy.on_change.append(self.replica.policy_changed)
+        self.policy.on_reject.append(self._count_rejected)
+        self.replica.membership.changed.append(self.policy_reconciler.poke)
+        self.replica.membership.changed.append(self.node_verdicts.poke)
+
+    def _count_rejected(self, _problems: Sequence[Problem]) -> None:
+        self.meter.inc("cubesched_profile_compile_failures_total")
+
+    # handlers.ports: what the handlers ask of the app and of the membership
+
+    def owns(self, uid: str) -> bool:
+        """Tell whether this replica writes the status of the object with this uid."""
+        return self.replica.membership.owns(uid)
+
+    def members(self) -> Sequence[Member]:
+        """Return the live replicas."""
+        return self.replica.membership.members
+
+    async def on_started(self) -> None:
+        """Start every background task; called by Kopf once it has started."""
+        jobs: list[tuple[str, Coroutine[Any, Any, None]]] = [
+            *self.replica.jobs(),
+            ("metrics", self._reader.run()),
+            ("events", self._events.run()),
+            ("policy", self.policy_reconciler.run()),
+            ("node-verdicts", self.node_verdicts.run()),
+            ("stalls", StallDetector(self.meter).run()),
+        ]
+        for name, job in jobs:
+            task = asyncio.get_running_loop().create_task(job, name=name)
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """End the process when a part of it dies: half a replica must not look alive."""
+        self._tasks.discard(task)
+        if not task.cancelled() and not self._stop.is_set():
+            self._fault = task.exception()
+            _LOG.critical("the task %s ended", task.get_name(), exc_info=self._fault)
+            self._stop.set()
+
+    async def on_stopping(self) -> None:
+        """Finish what is under way, give up the Lease, stop every task."""
+        self._stop.set()
+        await self.replica.stop(seconds=self._settings.stop_seconds)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def run(self) -> int:
+        """Serve until SIGTERM or a fault; return the exit code."""
+        async with self._transport, self.server:
+            _LOG.info("replica %s serves probes on port %d", self.identity, self.server.port)
+            await wait_for_kinds(self._transport, Backoff(random.SystemRandom().random))
+            await run_kopf(self, self._stop)
+        return 1 if self._fault else 0
+
+
+async def run_operator(settings: OperatorSettings) -> int:
+    """Connect and run; raises CubeschedError when the server cannot be reached at the start."""
+    connection = await connect(settings.kubeconfig, settings.context)
+    try:
+        return await Operator(settings, connection).run()
+    except CubeschedError:
+        _LOG.debug("the operator ends", exc_info=True)
+        raise

@@ -1,0 +1,47 @@
+"""What one process is told at its start; everything that people change at run time is policy."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cubesched.api import SYSTEM_NAMESPACE
+
+DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSettings:
+    """Flags of `cubesched run`; the environment gives the defaults (CUBESCHED_...)."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str = SYSTEM_NAMESPACE
+    """Where this replica keeps its Lease."""
+    redis_url: str = DEFAULT_REDIS_URL
+    http_host: str = "0.0.0.0"  # noqa: S104 - probes and scrapes come from outside the pod
+    http_port: int = 8080
+    """Metrics and probes; 0 takes a free port and logs it."""
+    replica: str = ""
+    """Name of this replica; empty: the pod's uid, else host and process id."""
+    log_level: str = "info"
+    log_style: str = "json"
+    stop_seconds: float = 10.0
+    """How long SIGTERM waits for writes under way."""
+
+    def identity(self, boot_id: str) -> str:
+        """Return the replica's name in reservations and Leases: a restart is a new replica."""
+        name = self.replica or os.environ.get("POD_UID") or f"{socket.gethostname()}-{os.getpid()}"
+        return f"{name}-{boot_id}"
+
+
+def from_environment(environ: Mapping[str, str]) -> OperatorSettings:
+    """Return the settings that the environment gives; flags win over them."""
+    return OperatorSettings(
+        namespace=environ.get("POD_NAMESPACE", SYSTEM_NAMESPACE),
+        redis_url=environ.get("CUBESCHED_REDIS_URL", DEFAULT_REDIS_URL),
+        log_level=environ.get("CUBESCHED_LOG_LEVEL", "info"),
+        log_style=environ.get("CUBESCHED_LOG_STYLE", "json"),
+    )
