@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
+from cubesched.adapters.cluster.answers import error_of
 from cubesched.adapters.cluster.backoff import Backoff
 from cubesched.adapters.cluster.listwatch import ListWatch
 from cubesched.adapters.cluster.transport import Transport
@@ -20,9 +21,9 @@ from cubesched.adapters.cluster.writes import StatusApplier, StatusWriter
 from cubesched.agent.nodeagent import NodeAgent
 from cubesched.agent.nodeobject import NodeObject
 from cubesched.agent.runtime import Runtime, RuntimeUnavailable
-from cubesched.api import REQUESTS
+from cubesched.api import NODES, REQUESTS
 from cubesched.core.errors import ApiError, StoreUnavailable
-from cubesched.fleet.metrics_layout import NodeReport
+from cubesched.fleet.metrics_layout import encode
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +34,10 @@ STOP_SECONDS = 5.0
 
 
 class MetricsWriter(Protocol):
-    """Where reports go: adapters.nodemetrics for Redis."""
+    """Where reports go: `adapters.nodemetrics.writer` for Redis."""
 
-    async def write(self, reports: Mapping[str, NodeReport]) -> None:
-        """Publish the reports of these nodes; raises StoreUnavailable."""
+    async def publish(self, reports: Mapping[str, bytes]) -> None:
+        """Write these nodes' packed reports; raises StoreUnavailable."""
         ...
 
 
@@ -92,6 +93,15 @@ async def follow_own(
     await watch.run()
 
 
+async def check_access(transport: Transport) -> None:
+    """Make sure that nodes can be registered here; raises ApiError in words for the person."""
+    response = await transport.request("GET", NODES.path(), params={"limit": "1"})
+    if response.status == 404:
+        raise ApiError("the cluster does not know SandboxNodes: install the CRDs first", 404)
+    if response.status != 200:
+        raise error_of(response, "cannot act as a node")
+
+
 async def keep_true(agent: NodeAgent, registered: NodeObject, rng: Random) -> None:
     """Keep the node's object true to the machine, and follow it when it is created anew."""
     while True:
@@ -138,7 +148,7 @@ async def publish(agents: Iterable[NodeAgent], metrics: MetricsWriter) -> None:
     while True:
         began = loop.time()
         try:
-            await metrics.write(await _reports(agents))
+            await metrics.publish(await _reports(agents))
         except StoreUnavailable as error:
             if is_up:
                 log.warning("cannot report: %s", error)
@@ -150,7 +160,7 @@ async def publish(agents: Iterable[NodeAgent], metrics: MetricsWriter) -> None:
         await asyncio.sleep(max(0.1, REPORT_SECONDS - (loop.time() - began)))
 
 
-async def _reports(agents: Iterable[NodeAgent]) -> dict[str, NodeReport]:
+async def _reports(agents: Iterable[NodeAgent]) -> dict[str, bytes]:
     """Gather what there is to report; a node that cannot be asked stays silent."""
     reports = {}
     for agent in agents:
@@ -160,7 +170,7 @@ async def _reports(agents: Iterable[NodeAgent]) -> dict[str, NodeReport]:
             log.warning("node %s cannot report: %s", agent.node, error)
             continue
         if report is not None:
-            reports[agent.node] = report
+            reports[agent.node] = encode(report)
     return reports
 
 
