@@ -22,6 +22,7 @@ from cubesched.core.errors import CubeschedError, UsageError
 
 COMMANDS: Final[tuple[tuple[str, str], ...]] = (
     ("run", "run one replica of the operator"),
+    ("agent", "simulated nodes that register, report and run what is bound to them"),
     ("local", "a real control plane on this machine: up, down, status, kubeconfig"),
     ("generate", "write what follows from the models: CRDs, roles, admission rules"),
 )

@@ -53,9 +53,8 @@ MAX_NODES = 10_000
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser = add_command(
-        subparsers, "agent", summary="simulated nodes", details=_DETAILS, examples=_EXAMPLES
-    )
+    summary = "simulated nodes that register, report and run what is bound to them"
+    parser = add_command(subparsers, "agent", summary=summary, details=_DETAILS, examples=_EXAMPLES)
     parser.add_argument("--simulate", type=int, metavar="N", required=True, help="how many nodes")
     _add_connections(parser)
     _add_machines(parser)
