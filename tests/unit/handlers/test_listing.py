@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.handlers.fakes import Cluster, a_body
+
+from cubesched.api import PROFILES
+from cubesched.core.errors import ApiError
+from cubesched.handlers.listing import list_objects
+
+
+def a_cluster(number: int) -> Cluster:
+    cluster = Cluster(page_size=2)
+    for index in range(number):
+        cluster.put(PROFILES, a_body(f"p{index}", {}))
+    return cluster
+
+
+async def test_pages_are_joined() -> None:
+    bodies = await list_objects(a_cluster(5), PROFILES)
+
+    assert [body["metadata"]["name"] for body in bodies] == ["p0", "p1", "p2", "p3", "p4"]
+
+
+async def test_an_expired_page_starts_the_list_over() -> None:
+    cluster = a_cluster(5)
+    cluster.expire_pages = 2
+
+    assert len(await list_objects(cluster, PROFILES)) == 5
+
+
+async def test_a_list_that_expires_again_and_again_is_an_error() -> None:
+    cluster = a_cluster(5)
+    cluster.expire_pages = 100
+
+    with pytest.raises(ApiError, match="schedulerprofiles"):
+        await list_objects(cluster, PROFILES)
+
+
+async def test_an_outage_is_an_error() -> None:
+    with pytest.raises(ApiError, match="cannot reach"):
+        await list_objects(Cluster(is_down=True), PROFILES)

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+from tests.unit.handlers.fakes import Cluster, Replicas, a_body
+
+from cubesched.api import CONFIGS, PROFILES
+from cubesched.core.errors import ApiError
+from cubesched.core.writing import Outcome
+from cubesched.fleet.rendezvous import Member, owner
+from cubesched.handlers.policy_reconciler import PolicyReconciler
+from cubesched.policy.active import ActivePolicy
+
+ROUTE = {"labels": {"workload": "a"}}
+
+
+class World:
+    """One replica with its cluster."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.replicas = Replicas()
+        self.policy = ActivePolicy()
+        self.seconds = 0.0
+        self.reconciler = PolicyReconciler(
+            self.policy,
+            self.cluster,
+            self.cluster,
+            self.replicas,
+            wall=self.tick,
+            rng=lambda: 0.5,
+        )
+
+    def tick(self) -> float:
+        """A clock that never stands still."""
+        self.seconds += 1.0
+        return self.seconds
+
+    def profile(self, name: str, spec: Any, **meta: Any) -> None:
+        """Store a Profile."""
+        self.cluster.put(PROFILES, a_body(name, spec, **meta))
+
+    @property
+    def running(self) -> list[str]:
+        """Names of the Profiles that run."""
+        return [p.name for p in self.policy.current.profiles] if self.policy.current else []
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_the_stored_objects_become_the_running_set_with_their_conditions(
+    world: World,
+) -> None:
+    world.profile("a", {"route": ROUTE})
+    world.cluster.put(CONFIGS, a_body("default", {}))
+
+    assert await world.reconciler.reconcile()
+
+    assert world.running == ["a"]
+    assert world.cluster.conditions(PROFILES, "a")["Active"] == ("True", "Running")
+    assert world.cluster.conditions(CONFIGS, "default")["FactoryProfilesActive"] == (
+        "False",
+        "ProfilesActive",
+    )
+    assert {manager for _, manager in world.cluster.writes} == {"cubesched"}
+
+
+async def test_an_empty_cluster_runs_the_factory_profiles(world: World) -> None:
+    await world.reconciler.reconcile()
+
+    assert world.running == ["burst_balance", "template_reuse", "mixed_binpack"]
+
+
+async def test_a_second_look_at_the_same_state_writes_nothing(world: World) -> None:
+    world.profile("a", {"route": ROUTE})
+    await world.reconciler.reconcile()
+    world.cluster.writes.clear()
+
+    await world.reconciler.reconcile()
+
+    assert world.cluster.writes == []
+
+
+async def test_a_profile_that_vanished_unseen_leaves_the_set(world: World) -> None:
+    world.profile("a", {"route": ROUTE})
+    world.profile("b", {"default": True})
+    await world.reconciler.reconcile()
+    world.cluster.drop(PROFILES, "b")
+
+    await world.reconciler.reconcile()
+
+    assert world.running == ["a"]
+
+
+@pytest.mark.parametrize("spec", [None, 7, {"scores": [{"name": "x", "weight": "two"}]}])
+async def test_a_malformed_object_gets_its_condition_and_stops_no_other(
+    world: World, spec: Any
+) -> None:
+    world.profile("a", {"route": ROUTE})
+    await world.reconciler.reconcile()
+    world.profile("bad", spec)
+    world.profile("a", {"route": ROUTE, "order": 3}, generation=2)
+
+    await world.reconciler.reconcile()
+
+    assert world.running == ["a"]
+    assert world.cluster.conditions(PROFILES, "bad") == {
+        "Accepted": ("False", "Invalid"),
+        "Active": ("False", "SetRejected"),
+    }
+    assert world.cluster.conditions(PROFILES, "a") == {
+        "Accepted": ("True", "Compiled"),
+        "Active": ("False", "SetRejected"),
+    }
+    world.cluster.drop(PROFILES, "bad")
+    await world.reconciler.reconcile()
+    assert world.cluster.conditions(PROFILES, "a")["Active"] == ("True", "Running")
+
+
+async def test_a_condition_somebody_else_wrote_decides_nothing(world: World) -> None:
+    world.profile("a", {"route": ROUTE})
+    lie = {"type": "Active", "status": "False", "reason": "Lie", "lastTransitionTime": "x"}
+    world.cluster.objects["schedulerprofiles/a"]["status"] = {"conditions": [lie]}
+
+    await world.reconciler.reconcile()
+
+    assert world.running == ["a"]
+    assert world.cluster.conditions(PROFILES, "a")["Active"] == ("True", "Running")
+
+
+async def test_only_the_owner_writes_and_another_takes_over_when_it_vanishes(
+    world: World,
+) -> None:
+    names = [f"p{index}" for index in range(8)]
+    for name in names:
+        world.profile(name, {"route": ROUTE})
+    world.replicas.live = [Member("me"), Member("other")]
+    mine = [n for n in names if owner(f"uid-{n}", ["me", "other"]) == "me"]
+
+    await world.reconciler.reconcile()
+    written = {key.split("/")[1] for key, _ in world.cluster.writes}
+    world.replicas.live = [Member("me")]
+    await world.reconciler.reconcile()
+
+    assert written == set(mine)
+    assert 0 < len(mine) < len(names)
+    assert all(world.cluster.conditions(PROFILES, name) for name in names)
+
+
+async def test_the_count_of_replicas_follows_their_revisions(world: World) -> None:
+    world.profile("a", {"route": ROUTE})
+    await world.reconciler.reconcile()
+    assert world.policy.current is not None
+    revision = world.policy.current.revision
+    status = world.cluster.objects["schedulerprofiles/a"]
+    assert status["status"]["replicasOnRevision"] == "0/1"
+
+    world.replicas.live = [Member("me", policy_revision=revision)]
+    await world.reconciler.reconcile()
+
+    assert status["status"]["replicasOnRevision"] == "1/1"
+
+
+async def test_without_an_answer_the_running_set_stays(world: World) -> None:
+    world.profile("a", {"route": ROUTE})
+    await world.reconciler.reconcile()
+    world.cluster.is_down = True
+
+    with pytest.raises(ApiError):
+        await world.reconciler.reconcile()
+
+    assert world.running == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "settled"),
+    [
+        (Outcome.UNKNOWN, False),
+        (Outcome.REJECTED, False),
+        (Outcome.MISSING, True),
+        (Outcome.REFUSED, True),
+    ],
+)
+async def test_a_write_is_tried_again_unless_the_object_is_gone(
+    world: World, outcome: Outcome, *, settled: bool
+) -> None:
+    world.profile("a", {"route": ROUTE})
+    world.cluster.outcome = outcome
+
+    assert await world.reconciler.reconcile() is settled
+
+
+async def test_the_loop_acts_on_a_poke_and_survives_an_outage(world: World) -> None:
+    swapped = asyncio.Event()
+    world.policy.on_change.append(lambda _: swapped.set())
+    world.cluster.is_down = True
+
+    async with asyncio.timeout(5):
+        loop = asyncio.create_task(world.reconciler.run())
+        await asyncio.sleep(0.02)
+        world.cluster.is_down = False
+        world.profile("a", {"route": ROUTE})
+        await swapped.wait()
+        assert world.running == ["a"]
+
+        swapped.clear()
+        world.profile("b", {"default": True})
+        world.reconciler.poke()
+        await swapped.wait()
+        assert world.running == ["a", "b"]
+
+    loop.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await loop
