@@ -1,6 +1,7 @@
 """Breadth-first search over every state that a small protocol can reach.
 
-Schedules of any length are inside. The search is complete when it ends, and the first violation it meets is one of the shortest.
+Schedules of any length are inside. The search is complete when it ends, and the first violation it
+meets is one of the shortest.
 """
 
 from __future__ import annotations

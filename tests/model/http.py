@@ -22,7 +22,7 @@ def a_request(name: str, **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": API_VERSION,
         "kind": "SandboxRequest",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"workload": "test"}},
+        "metadata": {"name": name, "labels": {"workload": "test"}},
         "spec": {"resources": {"cpu": "1", "memory": "1Gi"}, **spec},
     }
 
@@ -34,6 +34,16 @@ def a_node(name: str, **spec: Any) -> dict[str, Any]:
         "kind": "SandboxNode",
         "metadata": {"name": name},
         "spec": {"capacity": {"cpu": "4", "memory": "8Gi"}, **spec},
+    }
+
+
+def placed(phase: str, node: str = "n", *, cpu_millis: int = 1000) -> dict[str, Any]:
+    """Return the status of a request that has a place."""
+    reservation = {"id": "0123456789abcdef", "replica": "r", "cpuMillis": cpu_millis}
+    return {
+        "phase": phase,
+        "nodeName": node,
+        "reservation": {**reservation, "memoryBytes": 1 << 30},
     }
 
 
@@ -81,7 +91,7 @@ class Http:
         return await self.send("GET", self.path(name))
 
     async def list(self, **params: str) -> Answer:
-        return await self.send("GET", self.resource.path(), params=params)
+        return await self.send("GET", self.path(), params=params)
 
     async def delete(self, name: str, options: Mapping[str, Any] | None = None) -> Answer:
         return await self.send("DELETE", self.path(name), options)
@@ -130,7 +140,7 @@ class Http:
     async def watch(self, **params: str) -> AsyncIterator[Events]:
         """Watch the whole collection."""
         async with self.transport.stream(
-            self.resource.path(), params={"watch": "1", **params}, idle_seconds=30
+            self.path(), params={"watch": "1", **params}, idle_seconds=30
         ) as lines:
             yield Events(lines)
 

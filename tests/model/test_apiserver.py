@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from tests.model.apiserver import ADMIN, ApiServer
 from tests.model.faults import Faults
-from tests.model.http import Http, a_request, version_of
+from tests.model.http import Http, a_request, placed, version_of
 from tests.model.semantics import SCENARIOS, Scenario
 from tests.model.virtualtime import run_virtual
 
@@ -68,7 +68,7 @@ def test_compaction_takes_nothing_from_an_open_watch() -> None:
     async def test(server: ApiServer, http: Http) -> None:
         _, created = await http.create(a_request("q"))
         async with http.watch(resourceVersion=version_of(created)) as events:
-            await http.put_status(created, {"phase": "Reserved", "nodeName": "n"})
+            await http.put_status(created, placed("Reserved"))
             server.compact(in_cache_too=True)
             assert (await events.take(1))[0][0] == "MODIFIED"
 
@@ -103,7 +103,7 @@ def test_a_watch_from_a_forgotten_version_may_be_refused_as_a_whole() -> None:
 def test_a_restart_breaks_watches_and_forgets_older_positions() -> None:
     async def test(server: ApiServer, http: Http) -> None:
         _, old = await http.create(a_request("q"))
-        _, new = await http.put_status(old, {"phase": "Reserved", "nodeName": "n"})
+        _, new = await http.put_status(old, placed("Reserved"))
         async with http.watch(resourceVersion=version_of(new)) as events:
             server.restart()
             with pytest.raises(ApiError):

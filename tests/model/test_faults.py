@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from tests.model.apiserver import ApiServer
 from tests.model.faults import Faults
-from tests.model.http import Http, a_request, version_of
+from tests.model.http import Http, a_request, placed, version_of
 from tests.model.test_apiserver import on_a_server
 from tests.model.virtualtime import run_virtual
 
@@ -30,7 +30,7 @@ def test_a_fault_answers(faults: Faults, code: int, has_landed: bool) -> None:
     async def test(server: ApiServer, http: Http) -> None:
         _, created = await http.create(a_request("q"))
         server.faults = faults
-        status, _ = await http.put_status(created, {"phase": "Reserved", "nodeName": "n"})
+        status, _ = await http.put_status(created, placed("Reserved"))
         server.faults = Faults()
         _, stored = await http.get("q")
         assert status == code
@@ -63,7 +63,7 @@ def test_a_fault_leaves_the_outcome_unknown(faults: Faults, at_once: bool, at_la
         _, created = await http.create(a_request("q"))
         server.faults = faults
         with pytest.raises(OutcomeUnknown):
-            await http.put_status(created, {"phase": "Reserved", "nodeName": "n"})
+            await http.put_status(created, placed("Reserved"))
         server.faults = Faults()
         _, now = await http.get("q")
         await asyncio.sleep(600)

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from tests.model.apply import Managers, merge_patch
 from tests.model.resources import Refusal, Target
+from tests.model.schemas import shape
 from tests.model.store import Object, Store
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -148,15 +149,21 @@ class Writer:
             for key, value in obj.items()
             if key != "status" or not target.kind.has_status
         }
-        return self.store.put(target.key, {**fresh, "metadata": {**obj["metadata"], **fixed}}, by)
+        placed = {**fresh, "metadata": {**obj["metadata"], **fixed}}
+        return self.store.put(target.key, shape(target.kind, placed), by)
 
     def _update(self, target: Target, stored: Object, wanted: Object, by: str) -> Object:
         if target.subresource == "status":
-            changed = {key: value for key, value in stored.items() if key != "status"}
+            changed: dict[str, Any] = {
+                key: value for key, value in stored.items() if key != "status"
+            }
             if "status" in wanted:
                 changed["status"] = wanted["status"]
         else:
             changed = _main_update(target, stored, wanted)
+        changed = shape(target.kind, changed)
+        if changed.get("spec") != stored.get("spec"):
+            changed["metadata"]["generation"] = stored["metadata"]["generation"] + 1
         if changed == stored:
             return stored
         return self.store.put(target.key, changed, by)
@@ -176,8 +183,6 @@ def _main_update(target: Target, stored: Object, wanted: Object) -> dict[str, An
         changed.pop("status", None)
         if "status" in stored:
             changed["status"] = stored["status"]
-    if changed.get("spec") != stored.get("spec"):
-        changed["metadata"]["generation"] = old["generation"] + 1
     return changed
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.model.http import Http, a_node, a_request, version_of
+from tests.model.http import Http, a_node, a_request, placed, version_of
 
 from cubesched.api import NODES
 
 
 async def a_status_preset_on_create_is_dropped(http: Http, name: str) -> None:
-    code, created = await http.create({**a_request(name), "status": {"phase": "Bound"}})
+    code, created = await http.create({**a_request(name), "status": {"phase": "Failed"}})
 
     assert code == 201
     assert "status" not in created
@@ -24,8 +24,8 @@ async def a_name_is_created_once(http: Http, name: str) -> None:
 
 async def a_status_write_is_conditional(http: Http, name: str) -> None:
     _, old = await http.create(a_request(name))
-    _, new = await http.put_status(old, {"phase": "Reserved", "nodeName": "n"})
-    bound = {"phase": "Bound", "nodeName": "n"}
+    _, new = await http.put_status(old, placed("Reserved"))
+    bound = placed("Bound")
 
     assert (await http.put_status(old, bound))[0] == 409, "stale version"
     assert (await http.put_status(new, bound, resourceVersion=None))[0] == 422, "no version"
@@ -48,15 +48,15 @@ async def a_lean_status_write_keeps_spec_and_metadata(http: Http, name: str) -> 
 
 async def a_write_of_the_object_leaves_its_status(http: Http, name: str) -> None:
     _, created = await http.create(a_request(name))
-    _, reserved = await http.put_status(created, {"phase": "Reserved", "nodeName": "n"})
+    _, reserved = await http.put_status(created, placed("Reserved"))
     labelled = {**reserved, "metadata": {**reserved["metadata"], "labels": {"a": "b"}}}
 
     code, stored = await http.replace({**labelled, "status": {"phase": "Failed"}})
 
     assert code == 200
-    assert stored["status"] == {"phase": "Reserved", "nodeName": "n"}
+    assert stored["status"]["phase"] == "Reserved"
     assert stored["metadata"]["labels"] == {"a": "b"}
-    assert (await http.put_status(reserved, {"phase": "Bound"}))[0] == 409, "metadata moved on"
+    assert (await http.put_status(reserved, {"phase": "Failed"}))[0] == 409, "metadata moved on"
 
 
 async def a_name_used_again_is_another_object(http: Http, name: str) -> None:
@@ -66,22 +66,23 @@ async def a_name_used_again_is_another_object(http: Http, name: str) -> None:
 
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
     stale = {"resourceVersion": version_of(second), "uid": first["metadata"]["uid"]}
-    assert (await http.put_status(second, {"phase": "Bound"}, **stale))[0] == 409
-    assert (await http.put_status(first, {"phase": "Bound"}, uid=None))[0] == 409
+    assert (await http.put_status(second, {"phase": "Failed"}, **stale))[0] == 409
+    assert (await http.put_status(first, {"phase": "Failed"}, uid=None))[0] == 409
 
 
 async def a_merge_patch_is_unconditional_and_does_not_look_at_the_uid(
     http: Http, name: str
 ) -> None:
     _, created = await http.create(a_request(name))
-    await http.put_status(created, {"phase": "Reserved", "nodeName": "n"})
+    await http.put_status(created, placed("Reserved"))
     patch = {"metadata": {"uid": "0000"}, "status": {"phase": "Failed", "nodeName": None}}
 
     code, stored = await http.patch(name, patch, subresource="status")
 
     assert code == 200
-    assert stored["status"] == {"phase": "Failed"}
-    stale = {"metadata": {"resourceVersion": version_of(created)}, "status": {"phase": "Bound"}}
+    assert stored["status"]["phase"] == "Failed"
+    assert "nodeName" not in stored["status"]
+    stale = {"metadata": {"resourceVersion": version_of(created)}, "status": {"phase": "Succeeded"}}
     assert (await http.patch(name, stale, subresource="status"))[0] == 409
 
 
@@ -123,3 +124,15 @@ async def managers_apply_their_own_part_of_a_status(http: Http, name: str) -> No
         assert "templates" not in stored["status"], "what its manager no longer names is gone"
     finally:
         await nodes.delete(name)
+
+
+async def an_object_is_pruned_defaulted_and_checked(http: Http, name: str) -> None:
+    _, created = await http.create({**a_request(name, nonsense=1)})
+    _, pending = await http.put_status(created, {"nonsense": 1})
+
+    assert "nonsense" not in created["spec"]
+    assert created["spec"]["priority"] == 0
+    assert pending["status"] == {"phase": "Pending", "attempts": 0}
+    assert (await http.put_status(pending, {"phase": "Bound"}))[0] == 422, "bound to nothing"
+    assert (await http.put_status(pending, {"phase": "Nowhere"}))[0] == 422
+    assert (await http.put_status(pending, {"attempts": "many"}))[0] == 422
