@@ -14,7 +14,7 @@ MAX_MESSAGE: Final = 1024
 LONGEST_WAIT_SECONDS: Final = 60.0
 
 
-class Status(msgspec.Struct):
+class Status(msgspec.Struct, frozen=True):
     """The part of a metav1.Status that is read."""
 
     code: int = 0

@@ -21,7 +21,7 @@ ADMISSION: Final = "cubesched.io/admission-version"
 READY: Final = "cubesched.io/ready"
 
 
-class LeaseMeta(msgspec.Struct, rename="camel"):
+class LeaseMeta(msgspec.Struct, rename="camel", frozen=True):
     """metadata of a Lease."""
 
     name: str
@@ -30,7 +30,7 @@ class LeaseMeta(msgspec.Struct, rename="camel"):
     annotations: dict[str, str] = {}
 
 
-class LeaseSpec(msgspec.Struct, rename="camel"):
+class LeaseSpec(msgspec.Struct, rename="camel", frozen=True):
     """spec of a Lease."""
 
     holder_identity: str = ""
@@ -39,14 +39,14 @@ class LeaseSpec(msgspec.Struct, rename="camel"):
     renew_time: str = ""
 
 
-class StoredLease(msgspec.Struct):
+class StoredLease(msgspec.Struct, frozen=True):
     """One Lease as stored."""
 
     metadata: LeaseMeta
     spec: LeaseSpec = LeaseSpec()
 
 
-class StoredLeases(msgspec.Struct):
+class StoredLeases(msgspec.Struct, frozen=True):
     """A list of Leases."""
 
     items: list[StoredLease]

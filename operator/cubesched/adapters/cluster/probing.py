@@ -19,19 +19,19 @@ POLL_SECONDS: Final = 1.0
 REVIEWS_PATH: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-class _ServedResource(msgspec.Struct):
+class _ServedResource(msgspec.Struct, frozen=True):
     name: str
 
 
-class _Served(msgspec.Struct):
+class _Served(msgspec.Struct, frozen=True):
     resources: list[_ServedResource] = []
 
 
-class _Verdict(msgspec.Struct):
+class _Verdict(msgspec.Struct, frozen=True):
     allowed: bool = False
 
 
-class _Review(msgspec.Struct):
+class _Review(msgspec.Struct, frozen=True):
     status: _Verdict = _Verdict()
 
 

@@ -120,7 +120,7 @@ class AiohttpTransport:
         Hundreds of users need no connections of their own; this one must outlive them all.
         """
         other = AiohttpTransport(self.connection, impersonate_user=user, impersonate_groups=groups)
-        other._open_shared = self._open
+        other._open_shared = self.open_session
         return other
 
     async def __aenter__(self) -> Self:
@@ -140,7 +140,8 @@ class AiohttpTransport:
             await self._session.close()
             self._session = None
 
-    def _open(self) -> aiohttp.ClientSession:
+    def open_session(self) -> aiohttp.ClientSession:
+        """Return the session in use, opened at the first call."""
         if self._session is None:
             sharing = None if self._open_shared is None else self._open_shared()
             self._session = self.connection.new_session(self._headers, sharing=sharing)
@@ -182,7 +183,7 @@ class AiohttpTransport:
         content_type: str,
         timeout_seconds: float,
     ) -> Response:
-        async with self._open().request(
+        async with self.open_session().request(
             method,
             self.connection.server + path,
             params=params,
@@ -208,7 +209,7 @@ class AiohttpTransport:
             total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds
         )
         try:
-            async with self._open().get(
+            async with self.open_session().get(
                 self.connection.server + path,
                 params=params,
                 timeout=timeout,

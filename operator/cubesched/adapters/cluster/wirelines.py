@@ -16,26 +16,26 @@ from cubesched.core.errors import ApiError, Gone
 KINDS: Final = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 
 
-class _ListMeta(msgspec.Struct, rename="camel", gc=False):
+class _ListMeta(msgspec.Struct, rename="camel", gc=False, frozen=True):
     resource_version: str
     next_token: str = msgspec.field(name="continue", default="")
 
 
-class _List(msgspec.Struct, gc=False):
+class _List(msgspec.Struct, gc=False, frozen=True):
     metadata: _ListMeta
     items: list[msgspec.Raw]
 
 
-class _Line(msgspec.Struct, gc=False):
+class _Line(msgspec.Struct, gc=False, frozen=True):
     type: str
     object: msgspec.Raw
 
 
-class _Versioned(msgspec.Struct, rename="camel", gc=False):
+class _Versioned(msgspec.Struct, rename="camel", gc=False, frozen=True):
     resource_version: str
 
 
-class _Object(msgspec.Struct, gc=False):
+class _Object(msgspec.Struct, gc=False, frozen=True):
     metadata: _Versioned
 
 

@@ -26,11 +26,11 @@ PRIORITY_RESERVE: Final = 1
 PRIORITY_EXPLAIN: Final = 2
 
 
-class _StoredMeta(msgspec.Struct, rename="camel"):
+class _StoredMeta(msgspec.Struct, rename="camel", frozen=True):
     resource_version: str = ""
 
 
-class _Stored(msgspec.Struct):
+class _Stored(msgspec.Struct, frozen=True):
     metadata: _StoredMeta = _StoredMeta()
 
 
