@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from cubesched.adapters.cluster.kubeconfig import connect
+from cubesched.adapters.cluster.connection import connect
 from cubesched.adapters.cluster.listwatch import ListWatch
 from cubesched.adapters.cluster.transport import Transport
 from cubesched.adapters.cluster.wire import AiohttpTransport
