@@ -13,11 +13,11 @@ import msgspec
 Quantity = int | float | str
 
 
-class _Struct(msgspec.Struct, rename="camel", gc=False):
+class _Struct(msgspec.Struct, rename="camel", gc=False, frozen=True):
     """Fields are camelCase on the wire; unknown ones are skipped without being built."""
 
 
-class Meta(_Struct):
+class Meta(_Struct, frozen=True):
     """An object's metadata."""
 
     name: str
@@ -29,7 +29,7 @@ class Meta(_Struct):
     creation_timestamp: str = ""
 
 
-class Condition(_Struct):
+class Condition(_Struct, frozen=True):
     """One of status.conditions."""
 
     type: str
@@ -40,7 +40,7 @@ class Condition(_Struct):
     last_transition_time: str = ""
 
 
-class ReservationStatus(_Struct):
+class ReservationStatus(_Struct, frozen=True):
     """A status.reservation: what was admitted; the ledger counts this, never a later spec."""
 
     id: str
@@ -53,7 +53,7 @@ class ReservationStatus(_Struct):
     disk_bytes: int = 0
 
 
-class Refusal(_Struct):
+class Refusal(_Struct, frozen=True):
     """One of status.refusals: a node whose agent could not start this request."""
 
     node: str
@@ -61,7 +61,7 @@ class Refusal(_Struct):
     time: str = ""
 
 
-class RequestStatus(_Struct):
+class RequestStatus(_Struct, frozen=True):
     """The status, as far as scheduling reads it."""
 
     phase: str = "Pending"
@@ -73,7 +73,7 @@ class RequestStatus(_Struct):
     conditions: list[Condition] = []
 
 
-class RequestMeta(_Struct):
+class RequestMeta(_Struct, frozen=True):
     """A SandboxRequest's metadata and status; `spec` and `raw_status` stay undecoded bytes."""
 
     metadata: Meta
@@ -81,7 +81,7 @@ class RequestMeta(_Struct):
     status: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class WireToleration(_Struct):
+class WireToleration(_Struct, frozen=True):
     """One of spec.tolerations."""
 
     key: str = ""
@@ -90,7 +90,7 @@ class WireToleration(_Struct):
     effect: str = ""
 
 
-class Resources(_Struct):
+class Resources(_Struct, frozen=True):
     """One spec.resources."""
 
     cpu: Quantity
@@ -98,7 +98,7 @@ class Resources(_Struct):
     system_disk: Quantity = 0
 
 
-class RequestSpec(_Struct):
+class RequestSpec(_Struct, frozen=True):
     """The spec of a SandboxRequest."""
 
     resources: Resources
@@ -111,7 +111,7 @@ class RequestSpec(_Struct):
     priority: int = 0
 
 
-class WireTaint(_Struct):
+class WireTaint(_Struct, frozen=True):
     """One of a SandboxNode's spec.taints."""
 
     key: str
@@ -119,7 +119,7 @@ class WireTaint(_Struct):
     value: str = ""
 
 
-class NodeAmounts(_Struct):
+class NodeAmounts(_Struct, frozen=True):
     """A spec.capacity or spec.quota."""
 
     cpu: Quantity | None = None
@@ -129,7 +129,7 @@ class NodeAmounts(_Struct):
     create_concurrency: int | None = None
 
 
-class NodeSpec(_Struct):
+class NodeSpec(_Struct, frozen=True):
     """The spec of a SandboxNode."""
 
     capacity: NodeAmounts
@@ -139,14 +139,14 @@ class NodeSpec(_Struct):
     taints: list[WireTaint] = []
 
 
-class NodeStatus(_Struct):
+class NodeStatus(_Struct, frozen=True):
     """The status of a SandboxNode, as far as scheduling reads it."""
 
     conditions: list[Condition] = []
     templates: list[str] = []
 
 
-class NodeObject(_Struct):
+class NodeObject(_Struct, frozen=True):
     """A SandboxNode; `spec` stays undecoded, so that an invalid one still names its node."""
 
     metadata: Meta

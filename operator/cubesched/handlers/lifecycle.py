@@ -52,8 +52,8 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.scanning.disabled = True
     settings.peering.standalone = True
     settings.watching.connect_timeout = 5.0
-    settings.watching.server_timeout = 600.0
-    settings.watching.client_timeout = 660.0
+    settings.watching.server_timeout = 600
+    settings.watching.client_timeout = 660
     settings.watching.inactivity_timeout = 75.0
     settings.networking.request_timeout = 30.0
     settings.networking.connect_timeout = 5.0

@@ -9,7 +9,6 @@ import numpy as np
 
 from cubesched.core.cycle import decide, feasible_rows
 from cubesched.core.decision import Placed, Reason, Rejected
-from cubesched.core.errors import PluginError
 from cubesched.core.explaining import explanation, message
 from cubesched.core.pipeline import NoCandidate, Pipeline
 from cubesched.core.request import Request
@@ -82,17 +81,10 @@ class Attempts:
             return Yes(request, pipeline, decision, policy)
         return _no(decision, request, pipeline, policy)
 
-    def feasible_room(self, no: No) -> int:
-        """Return about how many requests like the rejected one would find room now; 0 = none."""
-        if no.request is None or no.pipeline is None:
-            return 0
-        view, request = self.fleet.snapshot, no.request
-        try:
-            rows = feasible_rows(view, request, no.pipeline)
-        except PluginError:
-            return 0  # it comes back by the flush
-        if not rows.size:
-            return 0
+    def room_like(self, yes: Yes) -> int:
+        """Return about how many requests like a placeable one would find room now, at least 1."""
+        view, request = self.fleet.snapshot, yes.request
+        rows = feasible_rows(view, request, yes.pipeline)
         room = np.minimum.reduce(
             [
                 (view.cpu_limit_millis[rows] - view.cpu_used_millis[rows]) // request.cpu_millis,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from cubesched.api import REQUESTS
 from cubesched.fleet.entries import Entry
 from cubesched.scheduling import statuses
-from cubesched.scheduling.attempts import Attempts, No
+from cubesched.scheduling.attempts import Attempts, No, Yes
 from cubesched.scheduling.inflight import InFlight, Intent
 from cubesched.scheduling.ports import Clock, Events
 from cubesched.scheduling.queue import Item, Queue
@@ -73,7 +73,13 @@ class Reporter:
                 free -= self._tell(item, entry, told, now)
 
     def _tell(self, item: Item, entry: Entry, told: Told, now: float) -> int:
-        message, text = self.attempts.explain(told.no)
+        """Say what is true now, which may be more than the last attempt knew."""
+        answer = self.attempts.attempt(entry, item.attempts)
+        if isinstance(answer, Yes):
+            self.queue.make_ready(item)
+            return 0
+        told.no = answer
+        message, text = self.attempts.explain(answer)
         is_new = told.reason != told.no.reason
         told.due, told.reason, told.at = now + AGAIN_SECONDS, told.no.reason, now
         status = statuses.waiting(

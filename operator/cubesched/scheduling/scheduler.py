@@ -64,7 +64,7 @@ class Scheduler:
         )
         self.lifecycle = Lifecycle(fleet, policy, self.inflight, clock, self.owns)
         self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
-        self.waking = Waking(self.queue, self.attempts, clock, self._not_before)
+        self.waking = Waking(self.queue, self.attempts, clock, self._not_before, self.reporter.note)
         self._turn = asyncio.Event()
         self._turned_at = clock.monotonic()
         self._first_seen: dict[str, float] = {}

@@ -1,7 +1,7 @@
 """Waking: parked requests come back when a change has made a node feasible for their class.
 
 A parked class had no feasible node. So it is enough to ask, after something that can only help,
-whether it has one now: the filter stages for one member answer for all.
+whether it has one now: one member's attempt answers for all.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
+from cubesched.fleet.entries import Entry
 from cubesched.scheduling.attempts import Attempts, No
 from cubesched.scheduling.ports import Clock
 from cubesched.scheduling.queue import Item, Queue
@@ -30,6 +31,8 @@ class Waking:
     attempts: Attempts
     clock: Clock
     not_before: Callable[[Item], float]
+    note: Callable[[Item, Entry, No], None]
+    """Told when a class now waits for another reason than it was told."""
     nos: dict[str, No] = field(default_factory=dict)
     """The last "no" of each request that has one."""
     _helped: asyncio.Event = field(default_factory=asyncio.Event)
@@ -52,10 +55,24 @@ class Waking:
 
     def _look_at(self, key: Hashable, items: list[Item]) -> None:
         items = [item for item in items if item.where == "parked" and item.key == key]
-        no = self.nos.get(items[0].uid) if items else None
-        room = self.attempts.feasible_room(no) if no is not None else 0
-        now = self.clock.monotonic()
+        entries = self.attempts.fleet.ledger.entries
+        first = entries.get(items[0].uid) if items else None
+        if first is None:
+            return
+        answer = self.attempts.attempt(first, items[0].attempts)
+        if isinstance(answer, No):
+            self._note_new_reason(items, answer)
+            return
+        room, now = self.attempts.room_like(answer), self.clock.monotonic()
         for item in items[:room]:
             self.queue.wake(item, not_before=self.not_before(item), now=now)
-        if 0 < room < len(items):
+        if room < len(items):
             asyncio.get_running_loop().call_later(LATER_SECONDS, self._helped.set)
+
+    def _note_new_reason(self, items: list[Item], answer: No) -> None:
+        """Tell a whole class that it now waits for something else; its next try is unchanged."""
+        for item in items:
+            known, entry = self.nos.get(item.uid), self.attempts.fleet.ledger.entries.get(item.uid)
+            if entry is not None and known is not None and known.reason != answer.reason:
+                self.nos[item.uid] = answer
+                self.note(item, entry, answer)
