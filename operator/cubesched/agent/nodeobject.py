@@ -20,7 +20,7 @@ from cubesched.fleet.objects import Meta
 FIELD_MANAGER: Final = "cubesched-agent"
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, frozen=True):
     metadata: Meta
 
 
