@@ -12,6 +12,8 @@ import subprocess
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -140,30 +142,43 @@ class _Progress:
 def _run(argv: list[str], *, cwd: Path, title: str, report: Report) -> None:
     progress = _Progress()
     started = time.monotonic()
-    done = threading.Event()
-    clock = threading.Thread(
-        target=_tell, args=(progress, title, started, done, report), daemon=True
-    )
-    process = subprocess.Popen(
+    with _telling(progress, title=title, started=started, report=report):
+        code = _follow(argv, cwd=cwd, progress=progress)
+    if code != 0:
+        raise BuildFailed(f"cannot build {title}: " + "\n".join(progress.last_lines))
+    report(f"built {title} in {_clock(started)}")
+
+
+def _follow(argv: list[str], *, cwd: Path, progress: _Progress) -> int:
+    with subprocess.Popen(
         argv,
         cwd=cwd,
         env=go_environment(),
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-    )
-    clock.start()
-    try:
+    ) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            progress.read(line.rstrip())
+        try:
+            for line in process.stdout:
+                progress.read(line.rstrip())
+            return process.wait()
+        finally:
+            process.kill()  # when interrupted; else it has ended
+
+
+@contextmanager
+def _telling(progress: _Progress, *, title: str, started: float, report: Report) -> Iterator[None]:
+    """Report progress every few seconds from a thread, while the caller reads the compiler."""
+    done = threading.Event()
+    arguments = (progress, title, started, done, report)
+    thread = threading.Thread(target=_tell, args=arguments, daemon=True)
+    thread.start()
+    try:
+        yield
     finally:
         done.set()
-        process.kill()
-        code = process.wait()
-    if code != 0:
-        raise BuildFailed(f"cannot build {title}: " + "\n".join(progress.last_lines))
-    report(f"built {title} in {_clock(started)}")
+        thread.join()
 
 
 def _tell(
