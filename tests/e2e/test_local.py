@@ -123,3 +123,35 @@ def test_nothing_outlives_the_sigkill_of_its_supervisor(tmp_path: Path) -> None:
 
     assert _wait_until_dead(list(children.pids.values())) == []
     plane.stop()
+
+
+def _cubesched(*args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cubesched", "local", *args]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_an_instance_outlives_its_command_until_it_is_taken_down(kubectl: Kubectl) -> None:
+    name = ("--name", f"test-up-{os.getpid()}")
+    try:
+        first, second = _cubesched("up", *name), _cubesched("up", *name)
+        path = _cubesched("kubeconfig", *name).stdout.strip()
+        listed = _cubesched("status", *name).stdout
+        kinds = kubectl("--kubeconfig", path, "get", "crd", "-o", "name").stdout
+    finally:
+        down = _cubesched("down", *name)
+
+    assert first.returncode == 0, first.stderr
+    assert "running already" in second.stderr
+    assert second.stdout == first.stdout
+    assert "Running" in listed
+    assert "sandboxrequests.cubesched.io" in kinds
+    assert down.returncode == 0
+    assert _cubesched("status", *name).returncode == 1
+
+
+def test_what_the_manifests_need_is_installed(kubectl: Kubectl) -> None:
+    kubectl("get", "namespace", "cubesched-system")
+    kubectl("get", "sandboxrequests,sandboxnodes,schedulerprofiles,schedulerconfigs", "-A")
+    policies = kubectl("get", "validatingadmissionpolicybindings", "-o", "name").stdout
+
+    assert "cubesched" in policies
