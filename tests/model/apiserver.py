@@ -91,7 +91,10 @@ class ApiServer:
         verb = self._verbs.get((call.method, bool(target.name)))
         if verb is None or (call.method == "DELETE" and target.subresource):
             raise Refusal(405, "MethodNotAllowed", "the server does not allow this method here")
-        return 201 if call.method == "POST" else 200, verb(target, call)
+        revision = self.store.revision
+        obj = verb(target, call)
+        is_new = self.store.revision > revision and self.store.changes[-1].kind == "ADDED"
+        return 201 if is_new else 200, obj
 
     def _target(self, call: Call) -> Target:
         target = parse(call.path)

@@ -12,7 +12,7 @@ from tests.model.store import Key, Object, Store
 
 NEWEST = -1
 """The revision inside an inconsistent continue token: whatever is newest when it is used."""
-CACHE_LAG = 5
+CACHE_LAG = 3
 """A list "from the cache" (resourceVersion=0) is up to so many revisions old."""
 
 
@@ -109,7 +109,7 @@ def _page(
         if target.holds(key) and chosen.matches(obj) and (start is None or key >= start)
     )
     shown, rest = (keys[:limit], keys[limit:]) if limit else (keys, [])
-    metadata: dict[str, object] = {"resourceVersion": str(revision)}
+    metadata: dict[str, object] = {"resourceVersion": str(revision), "continue": ""}
     if rest:
         metadata["continue"] = encode_token(revision, rest[0])
         if not chosen.terms:

@@ -51,7 +51,7 @@ KINDS: Mapping[str, Kind] = {
                 resource.plural,
                 resource.namespaced,
                 has_status=True,
-                selectable=("status.nodeName",) if resource.namespaced else (),
+                selectable=("status.nodeName", "status.phase") if resource.namespaced else (),
             )
             for resource in RESOURCES
         ),

@@ -46,8 +46,9 @@ def shape(kind: Kind, obj: Object) -> dict[str, Any]:
     if schema is None:
         return shaped
     for part in ("spec", "status"):
-        if part in obj:
-            shaped[part] = _shaped(schema["properties"][part], obj[part])
+        inner = schema["properties"][part]
+        if part in obj or "default" in inner:
+            shaped[part] = _shaped(inner, obj.get(part, inner.get("default")))
     wrong = [
         text
         for part in ("spec", "status")

@@ -235,6 +235,8 @@ def _check_uid(target: Target, stored: Object, uid: str) -> None:
 
 
 def _check_version(target: Target, stored: Object, version: str) -> None:
+    if not version.isdecimal():
+        raise Refusal(500, "InternalError", f"parsing {version!r}: invalid syntax")
     if version != stored["metadata"]["resourceVersion"]:
         raise _conflicting(
             target,

@@ -11,7 +11,7 @@ async def a_status_preset_on_create_is_dropped(http: Http, name: str) -> None:
     code, created = await http.create({**a_request(name), "status": {"phase": "Failed"}})
 
     assert code == 201
-    assert "status" not in created
+    assert created["status"] == {"phase": "Pending", "attempts": 0}, "only what is the default"
 
 
 async def a_name_is_created_once(http: Http, name: str) -> None:
@@ -124,6 +124,36 @@ async def managers_apply_their_own_part_of_a_status(http: Http, name: str) -> No
         assert "templates" not in stored["status"], "what its manager no longer names is gone"
     finally:
         await nodes.delete(name)
+
+
+async def a_broken_write_is_told_from_a_lost_race(http: Http, name: str) -> None:
+    _, created = await http.create(a_request(name))
+    other = {"metadata": {**created["metadata"], "name": f"{name}-2"}}
+
+    assert (await http.create({"spec": {}, "metadata": {"name": name}}))[0] == 400, "no kind"
+    assert (await http.send("PUT", http.path(name), {**created, **other}))[0] == 400
+    assert (await http.create({**created, **other}))[0] == 500, "a version preset"
+    assert (await http.replace({**created, **other}))[0] == 404
+
+
+async def a_lease_is_created_by_a_put_and_then_conditional(http: Http, name: str) -> None:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{http.namespace}/leases"
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name},
+        "spec": {"holderIdentity": "a"},
+    }
+    renewed = {**lease, "spec": {"holderIdentity": "b"}}
+
+    code, first = await http.send("PUT", f"{path}/{name}", lease)
+    conditional = {**renewed, "metadata": {"name": name, "resourceVersion": version_of(first)}}
+
+    assert code == 201
+    assert (await http.send("PUT", f"{path}/{name}", renewed))[0] == 422
+    assert (await http.send("PUT", f"{path}/{name}", conditional))[0] == 200
+    assert (await http.send("PUT", f"{path}/{name}", conditional))[0] == 409
+    assert (await http.send("DELETE", f"{path}/{name}"))[0] == 200
 
 
 async def an_object_is_pruned_defaulted_and_checked(http: Http, name: str) -> None:
