@@ -57,6 +57,6 @@ def blend(ratings: Sequence[Rating], size: int) -> Floats:
     shares = [rating.weight / largest for rating in ratings]
     total = ratings[0].scores * shares[0]
     for rating, share in zip(ratings[1:], shares[1:], strict=True):
-        total += rating.scores * share
+        total += rating.scores if share == 1.0 else rating.scores * share
     total /= sum(shares)
     return np.minimum(total, 100.0, out=total)

@@ -283,14 +283,16 @@ def real_time_weighted_average(
     if isinstance(factors, list):
         factors = dict.fromkeys(factors, 1)
     assert isinstance(factors, dict)
-    weights = sum(factors.values())
-    if weights == 0:
+    largest = max(factors.values(), default=0)
+    if largest == 0:
         return None
-    total = 0.0
+    used = 0.0
+    weights = 0.0
     for name, weight in factors.items():
         if weight > 0:
-            total += used_by_factor(name, node, request) * (weight / weights * 100.0)
-    return clamp(100.0 - total, 0.0, 100.0)
+            used += used_by_factor(name, node, request) * (weight / largest)
+            weights += weight / largest
+    return clamp(100.0 - used * (100.0 / weights), 0.0, 100.0)
 
 
 def resource_fit_score(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float:

@@ -1,6 +1,7 @@
 """Shares of a limit: the arithmetic that the scores have in common.
 
-Every column is gathered for the feasible rows only.
+Every column is gathered for the feasible rows only. A limit of 0 divides to inf or NaN, which the
+clamps turn into the worst; callers see no warning, since `core.answers` silences them.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 
 
-def used_share(used: Ints | Floats, limit: Ints | Floats) -> Floats:
-    """Return used / limit within 0..1; 1, the worst, where unknown or where the limit is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.divide(used, limit, dtype=np.float64)
-    np.fmin(share, 1.0, out=share)
-    return np.maximum(share, 0.0, out=share)
+def used_share(used: Ints, limit: Ints) -> Floats:
+    """Return used / limit within 0..1; 1, the worst, where the limit is 0.
+
+    For what the ledger counts, which is never negative nor unknown.
+    """
+    share = used / limit
+    return np.fmin(share, 1.0, out=share)
 
 
-def used_share_of_percent(percent: Floats) -> Floats:
-    """Return percent / 100 within 0..1; 1, the worst, where unknown."""
-    share = percent / 100.0
+def measured_share(used: Floats, limit: Ints | Floats | float) -> Floats:
+    """Return used / limit within 0..1; 1, the worst, where either is unknown or the limit is 0."""
+    share = used / limit
     np.fmin(share, 1.0, out=share)
     return np.maximum(share, 0.0, out=share)
 
@@ -39,14 +41,8 @@ def memory_left(fleet: Snapshot, request: Request, rows: Ints) -> Floats:
 
 
 def _left(limit: Ints, used: Ints, requested: int) -> Floats:
-    free = limit - used
+    free = np.subtract(limit, used, out=used)
     free -= requested
-    share = free / np.maximum(limit, 1)
-    np.minimum(share, 1.0, out=share)
-    return np.maximum(share, 0.0, out=share)
-
-
-def within_bounds(scores: Floats) -> Floats:
-    """Clamp to 0..100 in place: what rounding or a penalty pushed out."""
-    np.minimum(scores, 100.0, out=scores)
-    return np.maximum(scores, 0.0, out=scores)
+    share = free / limit
+    # fmax turns the NaN of 0 / 0 into 0, the worst.
+    return np.fmax(share, 0.0, out=share)

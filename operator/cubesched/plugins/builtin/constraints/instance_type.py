@@ -26,7 +26,7 @@ class InstanceType(YesOrNo):
 
     def keep(self, fleet: Snapshot, request: Request) -> Bools | None:
         """Return which nodes stay; None when no node names a type."""
-        if not fleet.instance_type_codes:
+        if not any(fleet.instance_type_codes.values()):
             return None
         code = fleet.instance_type_codes.get(request.instance_type, _NO_SUCH_TYPE)
         mask: Bools = fleet.instance_type == _ACCEPTS_ANY

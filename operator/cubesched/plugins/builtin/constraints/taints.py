@@ -18,6 +18,8 @@ from cubesched.core.request import Request, Toleration
 from cubesched.core.snapshot import Bools, Snapshot, Taint
 from cubesched.plugins.builtin.yes_or_no import YesOrNo
 
+_FEW = 8
+"""Up to so many repelling sets, comparing the column with each is faster than a gather."""
 _REPELLING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -30,10 +32,20 @@ class Taints(YesOrNo):
 
     def keep(self, fleet: Snapshot, request: Request) -> Bools | None:
         """Return which nodes stay; None when nothing in the fleet repels the request."""
-        tolerated = [_tolerates_all(request, taints) for taints in fleet.taint_sets]
-        if all(tolerated):
+        repelling = [
+            code
+            for code, taints in enumerate(fleet.taint_sets)
+            if taints and not _tolerates_all(request, taints)
+        ]
+        if not repelling:
             return None
-        mask: Bools = np.array(tolerated, dtype=np.bool_)[fleet.taint_set]
+        if len(repelling) > _FEW:
+            tolerated = np.ones(len(fleet.taint_sets), dtype=np.bool_)
+            tolerated[repelling] = False
+            return tolerated.take(fleet.taint_set)
+        mask: Bools = fleet.taint_set != repelling[0]
+        for code in repelling[1:]:
+            mask &= fleet.taint_set != code
         return mask
 
 

@@ -29,9 +29,10 @@ class Disk:
         """Return which nodes stay; see the module."""
         mask = (fleet.disk_limit_bytes - fleet.disk_used_bytes) >= request.disk_bytes
         bound = fleet.disk_usage_max_percent
-        mask &= ~(fleet.data_disk_percent >= bound)
-        mask &= ~(fleet.storage_disk_percent >= bound)
-        mask &= ~(fleet.system_disk_percent >= bound)
+        is_full = fleet.data_disk_percent >= bound
+        is_full |= fleet.storage_disk_percent >= bound
+        is_full |= fleet.system_disk_percent >= bound
+        mask &= ~is_full
         return mask
 
     def reasons(self, fleet: Snapshot, request: Request, rows: Ints) -> Sequence[tuple[str, int]]:

@@ -31,6 +31,8 @@ TEXTS = {
     Safety.AWAITING_REPORT: "awaiting a report",
 }
 
+_OK = np.uint8(Safety.OK)
+
 
 @dataclass(frozen=True, slots=True)
 class NodeSafety:
@@ -40,7 +42,7 @@ class NodeSafety:
 
     def keep(self, fleet: Snapshot, request: Request) -> Bools:
         """Return which nodes stay; see the module."""
-        mask: Bools = fleet.safety == Safety.OK
+        mask: Bools = fleet.safety == _OK
         mask &= fleet.sandboxes < fleet.sandbox_limit
         # Unknown load or cpus is NaN and compares False: the node is not overloaded.
         mask &= ~(fleet.cpu_load > fleet.cpus)

@@ -36,10 +36,9 @@ from cubesched.core.snapshot import Floats, Ints, Snapshot
 from cubesched.plugins.args import Factors, ScoreArgs, only_known
 from cubesched.plugins.builtin.ratios import (
     cpu_left,
+    measured_share,
     memory_left,
     used_share,
-    used_share_of_percent,
-    within_bounds,
 )
 
 UsedShare = Callable[[Snapshot, Request, Ints], Floats]
@@ -63,19 +62,21 @@ FACTORS: Final[dict[str, UsedShare]] = {
     ),
     "req_cpu": lambda fleet, request, rows: 1.0 - cpu_left(fleet, request, rows),
     "req_mem": lambda fleet, request, rows: 1.0 - memory_left(fleet, request, rows),
-    "cpu_util": lambda fleet, _, rows: used_share_of_percent(fleet.cpu_util_percent.take(rows)),
-    "mem_usage": lambda fleet, _, rows: used_share(
+    "cpu_util": lambda fleet, _, rows: measured_share(fleet.cpu_util_percent.take(rows), 100.0),
+    "mem_usage": lambda fleet, _, rows: measured_share(
         fleet.memory_really_used_bytes.take(rows), fleet.memory_capacity_bytes.take(rows)
     ),
-    "cpu_load": lambda fleet, _, rows: used_share(fleet.cpu_load.take(rows), fleet.cpus.take(rows)),
-    "data_disk_usage": lambda fleet, _, rows: used_share_of_percent(
-        fleet.data_disk_percent.take(rows)
+    "cpu_load": lambda fleet, _, rows: measured_share(
+        fleet.cpu_load.take(rows), fleet.cpus.take(rows)
     ),
-    "storage_disk_usage": lambda fleet, _, rows: used_share_of_percent(
-        fleet.storage_disk_percent.take(rows)
+    "data_disk_usage": lambda fleet, _, rows: measured_share(
+        fleet.data_disk_percent.take(rows), 100.0
     ),
-    "sys_disk_usage": lambda fleet, _, rows: used_share_of_percent(
-        fleet.system_disk_percent.take(rows)
+    "storage_disk_usage": lambda fleet, _, rows: measured_share(
+        fleet.storage_disk_percent.take(rows), 100.0
+    ),
+    "sys_disk_usage": lambda fleet, _, rows: measured_share(
+        fleet.system_disk_percent.take(rows), 100.0
     ),
 }
 ALIASES: Final = {"cpu_usage": "cpu_util"}
@@ -100,10 +101,10 @@ class RealTimeWeightedAverageArgs(ScoreArgs):
     @override
     def build(self) -> RealTimeWeightedAverage:
         """Return the score; factors of weight 0 are left out."""
-        total = sum(self.factors.values())
+        largest = max(self.factors.values(), default=0.0)
         return RealTimeWeightedAverage(
             tuple(
-                (FACTORS[name], weight / total)
+                (FACTORS[name], weight / largest)
                 for name, weight in self.factors.items()
                 if weight > 0
             )
@@ -112,7 +113,7 @@ class RealTimeWeightedAverageArgs(ScoreArgs):
 
 @dataclass(frozen=True, slots=True)
 class RealTimeWeightedAverage:
-    """Rates a node by the mean of what is free by each factor; the shares add up to 1."""
+    """Rates a node by the mean of its factors; weights are relative to the largest."""
 
     factors: tuple[tuple[UsedShare, float], ...]
     name: str = "real_time_weighted_average"
@@ -122,8 +123,9 @@ class RealTimeWeightedAverage:
         if not self.factors:
             return NOT_APPLICABLE
         total = np.zeros(rows.size)
-        for used, share in self.factors:
+        for used, weight in self.factors:
             part = used(fleet, request, rows)
-            part *= share * 100.0
-            total += part
-        return within_bounds(np.subtract(100.0, total, out=total))
+            total += part if weight == 1.0 else part * weight
+        total *= 100.0 / sum(weight for _, weight in self.factors)
+        np.subtract(100.0, total, out=total)
+        return np.maximum(total, 0.0, out=total)

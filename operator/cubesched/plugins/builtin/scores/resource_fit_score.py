@@ -17,7 +17,7 @@ from typing_extensions import override
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 from cubesched.plugins.args import ScoreArgs
-from cubesched.plugins.builtin.ratios import cpu_left, memory_left, within_bounds
+from cubesched.plugins.builtin.ratios import cpu_left, memory_left
 
 
 class ResourceFitScoreArgs(ScoreArgs):
@@ -49,4 +49,4 @@ class ResourceFitScore:
         cpu *= 50.0
         scores = np.subtract(100.0, cpu, out=cpu)
         scores -= gap
-        return within_bounds(scores)
+        return np.maximum(scores, 0.0, out=scores)
