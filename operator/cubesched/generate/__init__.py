@@ -60,5 +60,5 @@ def _problem(root: Path, name: Path, text: str) -> str:
         return ""
     pairs = zip(found.splitlines(), text.splitlines(), strict=False)
     line = next((n for n, (old, new) in enumerate(pairs, 1) if old != new), None)
-    where = f"line {line}" if line else "its end"
-    return f"{name}: differs from the models at {where}: run `cubesched generate`"
+    where = f"{name}:{line}" if line else f"{name}: its end"
+    return f"{where} differs from the models: run `cubesched generate`"
