@@ -21,6 +21,7 @@ from typing_extensions import override
 from cubesched.core.errors import CubeschedError, UsageError
 
 COMMANDS: Final[tuple[tuple[str, str], ...]] = (
+    ("demo", "place a thousand sandboxes on a real control plane on this machine"),
     ("run", "run one replica of the operator"),
     ("agent", "simulated nodes that register, report and run what is bound to them"),
     ("local", "a real control plane on this machine: up, down, status, kubeconfig"),

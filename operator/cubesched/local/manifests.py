@@ -29,11 +29,20 @@ def manifest_paths() -> list[Path]:
     return [*sorted(crds.glob("*.yaml")), *(path for path in others if path.exists())]
 
 
+def deploy_path(name: str) -> Path:
+    """Return the path of one file under `deploy/`, from a wheel or a checkout."""
+    return (_INSTALLED if _INSTALLED.is_dir() else _CHECKOUT / "deploy") / name
+
+
 def install_manifests(
-    kubeconfig: Path, *, kubectl: Path | str = "kubectl", context: str | None = None
+    kubeconfig: Path | None, *, kubectl: Path | str = "kubectl", context: str | None = None
 ) -> None:
-    """Apply all manifests and the system namespace; return when the server serves the kinds."""
-    target = ["--kubeconfig", str(kubeconfig)] + (["--context", context] if context else [])
+    """Apply all manifests and the system namespace; return when the server serves the kinds.
+
+    Without `kubeconfig`, as kubectl finds it.
+    """
+    target = ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
+    target += ["--context", context] if context else []
     command = [str(kubectl), *target]
     paths = manifest_paths()
     apply = [*command, "apply", "--server-side", "--force-conflicts", "-f", "-"]
