@@ -9,7 +9,7 @@ answer our own first one: that is an OutcomeUnknown as well.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -209,21 +209,40 @@ class AiohttpTransport:
             total=None, sock_connect=CONNECT_SECONDS, sock_read=idle_seconds
         )
         try:
-            async with self.open_session().get(
+            answer = await self.open_session().get(
                 self.connection.server + path,
                 params=params,
                 timeout=timeout,
                 allow_redirects=False,
-            ) as answer:
-                if answer.status != 200:
-                    body = await answer.read()
-                    raise error_of(
-                        Response(answer.status, body, _headers_of(answer)), f"GET {path}"
-                    )
-                async with aclosing(split_lines(answer.content.readany)) as lines:
-                    yield lines
+            )
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise ApiError(f"stream of {path} broke: {_text(error)}") from error
+            raise _broken(path, error) from error
+        async with answer, aclosing(_lines(answer, path)) as lines:
+            if answer.status != 200:
+                raise await _refused(answer, path)
+            yield lines
+
+
+async def _lines(answer: aiohttp.ClientResponse, path: str) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of a watch; whatever breaks it becomes an ApiError."""
+    try:
+        async with aclosing(split_lines(answer.content.readany)) as lines:
+            async for line in lines:
+                yield line
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise _broken(path, error) from error
+
+
+async def _refused(answer: aiohttp.ClientResponse, path: str) -> ApiError:
+    try:
+        body = await answer.read()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        return _broken(path, error)
+    return error_of(Response(answer.status, body, _headers_of(answer)), f"GET {path}")
+
+
+def _broken(path: str, error: Exception) -> ApiError:
+    return ApiError(f"stream of {path} broke: {_text(error)}")
 
 
 def _headers_of(answer: aiohttp.ClientResponse) -> dict[str, str]:
