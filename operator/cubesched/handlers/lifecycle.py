@@ -26,7 +26,7 @@ class EndlessBackoffs:
 def register(registry: kopf.OperatorRegistry, app: App) -> None:
     """Attach the handlers of the operator's own life."""
 
-    @kopf.on.login(registry=registry)
+    @kopf.on.login(id="login", registry=registry)
     async def log_in(**_: Any) -> kopf.AiohttpSession:
         """Give Kopf a session of its own, which it closes; it authenticates itself."""
         connection = app.connection
@@ -34,13 +34,13 @@ def register(registry: kopf.OperatorRegistry, app: App) -> None:
             server=connection.server, aiohttp_session=connection.new_session()
         )
 
-    @kopf.on.startup(registry=registry)
+    @kopf.on.startup(id="start", registry=registry)
     async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
         """Set everything that must not be left to defaults, then start our tasks."""
         configure(settings)
         await app.on_started()
 
-    @kopf.on.cleanup(registry=registry)
+    @kopf.on.cleanup(id="stop", registry=registry)
     async def stop(**_: Any) -> None:
         """Stop our tasks before Kopf waits for them."""
         await app.on_stopping()
