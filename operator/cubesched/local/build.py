@@ -74,7 +74,7 @@ def ensure(product: Product, names: list[str], *, report: Report) -> dict[str, P
     """Return the path of each named binary, building those that the cache lacks."""
     directory = cache_root() / "bin" / f"{product.module}-{product.version}-{cache_key(product)}"
     paths = {name: directory / name for name in names}
-    lock = directory.with_suffix(".lock")
+    lock = directory.with_name(f"{directory.name}.lock")
     with locked(lock, on_wait=lambda: report(f"{product.module}: another process builds it")):
         missing = [name for name in names if not paths[name].exists()]
         if missing:
