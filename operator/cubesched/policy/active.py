@@ -118,7 +118,8 @@ class ActivePolicy:
         if result.problems == previous.problems:
             return
         kept = f"{self.current.revision} keeps running" if self.current else NO_ACTIVE_POLICY
-        logger.warning("policy refused (%s), %d problems", kept, len(result.problems))
+        first, number = result.problems[0].text, len(result.problems)
+        logger.warning("policy refused, %s; 1 of %d problems: %s", kept, number, first)
         for notify in self.on_reject:
             notify(result.problems)
 

@@ -82,9 +82,15 @@ class ProblemList:
 
     def add(self, path: str, message: str) -> None:
         """Note one problem at a field path such as `spec.scores[0].weight`."""
-        self.found.append(Problem(self.subject.kind, self.subject.name, path, message))
+        kind, name = self.subject.kind, self.subject.name
+        self.found.append(Problem(kind, name, _printable(path), _printable(message)))
 
     def covers(self, path: str) -> bool:
         """Tell whether a problem is already noted at this path or below it."""
         below = (f"{path}.", f"{path}[")
         return any(p.path == path or p.path.startswith(below) for p in self.found)
+
+
+def _printable(text: str) -> str:
+    """Return text that cannot break a line of a log: users name fields as they like."""
+    return "".join(char if char.isprintable() else "?" for char in text)

@@ -150,13 +150,14 @@ def _folded(test: CharTest, flags: int) -> CharTest:
 class Pattern:
     """A compiled pattern; `fullmatch` takes time linear in the text, whatever the pattern."""
 
-    __slots__ = ("_start", "_states", "_steps", "pattern")
+    __slots__ = ("_entry", "_start", "_states", "_steps", "pattern")
 
     def __init__(self, text: str, states: list[_State], start: int) -> None:
         self.pattern = text
         self._states = states
         self._steps: dict[tuple[frozenset[int], str], frozenset[int]] = {}
-        self._start = self._reach([start], at="start")
+        self._entry = start
+        self._start = self._reach([start], at=("start",))
 
     def fullmatch(self, text: str) -> bool:
         """Tell whether the whole text matches."""
@@ -165,8 +166,9 @@ class Pattern:
             current = self._step(current, char)
             if not current:
                 return False
-        ends = current if text else self._reach(current, at="start")
-        return 0 in self._reach(ends, at="end")
+        if not text:
+            return 0 in self._reach([self._entry], at=("start", "end"))
+        return 0 in self._reach(current, at=("end",))
 
     def _step(self, current: frozenset[int], char: str) -> frozenset[int]:
         key = (current, char)
@@ -175,11 +177,11 @@ class Pattern:
             if len(self._steps) >= MAX_CACHED_STEPS:
                 self._steps.clear()
             states = (self._states[index] for index in current)
-            found = self._reach([s.target for s in states if s.test and s.test(char)], at="")
+            found = self._reach([s.target for s in states if s.test and s.test(char)])
             self._steps[key] = found
         return found
 
-    def _reach(self, origins: Iterable[int], *, at: str) -> frozenset[int]:
+    def _reach(self, origins: Iterable[int], *, at: tuple[str, ...] = ()) -> frozenset[int]:
         seen: set[int] = set()
         waiting = list(origins)
         while waiting:
@@ -188,7 +190,7 @@ class Pattern:
                 continue
             seen.add(index)
             state = self._states[index]
-            if not state.only_at or state.only_at == at:
+            if not state.only_at or state.only_at in at:
                 waiting += state.free
         return frozenset(seen)
 

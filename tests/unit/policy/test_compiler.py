@@ -365,3 +365,9 @@ def test_a_config_of_another_name_is_refused() -> None:
     assert found == [
         'SchedulerConfig/other: metadata.name: must be "default": there is one SchedulerConfig'
     ]
+
+
+def test_a_field_name_cannot_break_a_line() -> None:
+    (found,) = problems_of(a_profile("burst", **{"a\nb\x1b[31m": 1}))
+
+    assert found.startswith("SchedulerProfile/burst: spec.a?b?[31m: unknown field")

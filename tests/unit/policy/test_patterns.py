@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cubesched.policy.patterns import PatternInvalid, compile_pattern
@@ -34,6 +34,7 @@ def test_matches_whole_texts_as_python_does(pattern: str, text: str) -> None:
     assert compile_pattern(pattern).fullmatch(text) is expected
 
 
+@settings(max_examples=400, deadline=None)
 @given(
     pattern=st.from_regex(
         r"([ab.]|[ab][*+?]|\(a\|b\)[*?]?|\[ab\]|a{1,3}|\^|\$){0,6}", fullmatch=True
