@@ -22,6 +22,7 @@ from cubesched.adapters.telemetry.stalls import StallDetector
 from cubesched.app.gauges import Gauges
 from cubesched.app.health import Health
 from cubesched.app.replica import Replica
+from cubesched.app.timed_policy import TimedPolicy
 from cubesched.core.errors import CubeschedError
 from cubesched.fleet.rendezvous import Member
 from cubesched.handlers.node_verdicts import NodeVerdicts
@@ -49,7 +50,7 @@ class Operator:
         self.replica = Replica(
             identity=self.identity,
             transport=self._transport,
-            policy=self.policy,
+            policy=TimedPolicy(self.policy, self.meter),
             leases=leases,
             verifier=lambda: leases.verifier(self.identity),
             clock=clock,

@@ -64,6 +64,12 @@ class Meter:
         assert isinstance(instrument, Histogram)
         instrument.observe(value)
 
+    def recorder(self, name: str, **labels: str) -> Callable[[float], None]:
+        """Return where to add observations to one series, its labels looked up only once."""
+        instrument = self._at(name, labels)
+        assert isinstance(instrument, Histogram)
+        return instrument.observe
+
     def set(self, name: str, value: float, **labels: str) -> None:
         """Set a gauge."""
         instrument = self._at(name, labels)
