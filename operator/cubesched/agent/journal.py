@@ -14,7 +14,15 @@ from typing import Any, Self
 
 import msgspec
 
-from cubesched.agent.runtime import Ended, Limits, MachineUsage, Order, Runtime, StartFailed
+from cubesched.agent.runtime import (
+    Ended,
+    Limits,
+    MachineUsage,
+    Order,
+    Runtime,
+    StartFailed,
+    parts_of,
+)
 from cubesched.fleet.entries import NOTHING, Weight
 
 
@@ -73,7 +81,7 @@ class JournaledRuntime:
             self._log("stop", sandbox, NOTHING)
 
     def _log(self, event: str, sandbox: str, weight: Weight) -> None:
-        uid, _, reservation_id = sandbox.partition(".")
+        uid, reservation_id = parts_of(sandbox)
         self._journal.write(
             event,
             self._node,

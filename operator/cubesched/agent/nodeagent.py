@@ -82,7 +82,7 @@ class NodeAgent:
         await self._room.find()
         explained = self._explained()
         for name in [name for name in self._room.held if name not in explained]:
-            log.info("node %s: removing %s, which no request names", self.node, name)
+            log.info("%s: removing %s, which no request names", self.node, name)
             await self._room.release(name)
         self._is_ready = True
         for entry in self.requests:
@@ -159,10 +159,10 @@ class NodeAgent:
         try:
             await self._settle(uid)
         except CubeschedError as error:
-            log.warning("node %s: request %s: %s", self.node, uid, error)
+            log.warning("%s: request %s: %s", self.node, uid, error)
             return False
         except Exception:
-            log.exception("node %s: request %s", self.node, uid)
+            log.exception("%s: request %s", self.node, uid)
             return False
         return True
 
@@ -233,7 +233,7 @@ class NodeAgent:
         await self._write(entry, statuses.finished, succeeded=end.succeeded, message=end.message)
 
     async def _give_back(self, entry: Entry, reason: str) -> None:
-        log.info("node %s: gives %s back: %s", self.node, entry.key, reason)
+        log.info("%s gives %s back: %s", self.node, entry.key, reason)
         await self._write(entry, statuses.refused, node=self.node, reason=reason)
 
     async def _let_go(self, sandbox: str) -> None:
@@ -252,7 +252,7 @@ class NodeAgent:
             try:
                 self._ended[sandbox] = await self.runtime.wait(sandbox)
             except RuntimeUnavailable as error:
-                log.warning("node %s: waiting for %s: %s", self.node, sandbox, error)
+                log.warning("%s: waiting for %s: %s", self.node, sandbox, error)
                 await asyncio.sleep(LAST_RETRY_SECONDS)
         self._wake(uid_in(sandbox))
 

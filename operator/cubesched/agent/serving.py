@@ -109,7 +109,7 @@ async def keep_true(agent: NodeAgent, registered: NodeObject, rng: Random) -> No
         try:
             await registered.refresh(agent.runtime.templates())
         except ApiError as error:
-            log.warning("node %s: %s", agent.node, error)
+            log.warning("%s: %s", agent.node, error)
         agent.node_uid = registered.uid
 
 
@@ -134,7 +134,7 @@ async def _until_it_works(step: Callable[[], Awaitable[None]], node: str, rng: R
         try:
             await step()
         except ApiError as error:
-            log.warning("node %s: %s", node, error)
+            log.warning("%s: %s", node, error)
             await asyncio.sleep(backoff.next_seconds())
         else:
             return
@@ -167,7 +167,7 @@ async def _reports(agents: Iterable[NodeAgent]) -> dict[str, bytes]:
         try:
             report = await agent.report()
         except RuntimeUnavailable as error:
-            log.warning("node %s cannot report: %s", agent.node, error)
+            log.warning("%s cannot report: %s", agent.node, error)
             continue
         if report is not None:
             reports[agent.node] = encode(report)
@@ -189,4 +189,4 @@ async def _report_stopped(agent: NodeAgent, registered: NodeObject) -> None:
     try:
         await registered.report_stopped(agent.runtime.templates())
     except ApiError as error:
-        log.warning("node %s: %s", agent.node, error)
+        log.warning("%s: %s", agent.node, error)
