@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cubesched.api import GROUP, NODES, REQUESTS, VERSION
-from cubesched.generate.rbac import AGENT, SUBJECTS
-
-NODE_USER_PREFIX: Final = "cubesched:node:"
+from cubesched.api.rights import AGENT, GROUPS, NODE_USER_PREFIX
 
 MUTABLE_SPEC: Final = ("priority",)
 """What a client may change of a request after creation."""
@@ -79,7 +77,7 @@ def _agents() -> dict[str, Any]:
             ],
             variables=_agent_variables(),
             validations=_agent_validations(),
-            conditions={"from-an-agent": f"'{SUBJECTS[AGENT]}' in request.userInfo.groups"},
+            conditions={"from-an-agent": f"'{GROUPS[AGENT]}' in request.userInfo.groups"},
         ),
     }
 

@@ -8,19 +8,26 @@ import pytest
 from pydantic import ValidationError
 
 from cubesched.api.v1alpha1 import (
+    GUARDS,
     Model,
     SandboxNodeSpec,
     SandboxRequestSpec,
     SchedulerConfigSpec,
     SchedulerProfileSpec,
-    problems_of,
 )
+from cubesched.plugins import registry
 
 
 def problems(model: type[Model], body: dict[str, Any]) -> tuple[str, ...]:
     with pytest.raises(ValidationError) as refused:
         model.model_validate(body)
-    return problems_of(refused.value)
+    return tuple(
+        "spec"
+        + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error["loc"])
+        + ": "
+        + error["msg"].removeprefix("Value error, ")
+        for error in refused.value.errors()
+    )
 
 
 def a_request(**resources: object) -> dict[str, Any]:
@@ -53,20 +60,18 @@ def test_omitted_scores_differ_from_no_scores() -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ({"default": True, "scores": [{"name": "x", "weight": 0}]}, "spec.scores[0].weight: must"),
+        ({"default": True, "scores": [{"name": "x", "weight": 0}]}, "spec.scores[0].weight: "),
         ({"default": True, "scores": [{"name": "x", "weight": float("nan")}]}, "spec.scores[0].w"),
         ({"default": True, "selection": {"topN": 0}}, "spec.selection: topN must be at least 1"),
-        ({"default": True, "selection": {"method": "best"}}, "spec.selection.method: must be"),
+        ({"default": True, "selection": {"method": "best"}}, "spec.selection.method: "),
         ({"default": True, "filters": [{"name": "mem"}]}, "spec.filters[0]: mem is a guard"),
         ({"default": True, "filters": [{"name": "a"}] * 2}, "spec: filters lists a more than once"),
-        ({"default": True, "filters": [{"name": "a", "type": "expr"}]}, "spec.filters[0].type: m"),
+        ({"default": True, "filters": [{"name": "a", "type": "expr"}]}, "spec.filters[0].type: "),
         ({"default": True, "route": {"labels": {"a": "b"}}}, "spec: a default Profile takes"),
-        ({"default": True, "colour": "red"}, "spec.colour: unknown field"),
-        ({"default": "true"}, "spec.default: must be a valid boolean"),
+        ({"default": True, "colour": "red"}, "spec.colour: "),
+        ({"default": "true"}, "spec.default: "),
         ({}, "spec: route needs instanceTypes or labels"),
-        ({"route": {"instanceTypes": ["(a"]}}, "spec.route.instanceTypes[0]: '(a' is not a reg"),
-        ({"route": {"instanceTypes": ["(a)*"]}}, "spec.route.instanceTypes[0]: '(a)*' must be"),
-        ({"route": {"labels": {"a b": "c"}}}, "spec.route.labels.a b: "),
+        ({"route": {"labels": {"a b": "c"}}}, "spec.route.labels.a b.[key]: "),
     ],
 )
 def test_a_wrong_profile_is_refused_with_the_path(body: dict[str, Any], expected: str) -> None:
@@ -86,20 +91,8 @@ def test_every_error_is_told_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "pattern", ["cubebox", "cube.*", "a|b", "x[0-9]+", r"v1\.2", "^cube.+box$"]
-)
-def test_an_ordinary_route_pattern_is_taken(pattern: str) -> None:
-    SchedulerProfileSpec.model_validate({"route": {"instanceTypes": [pattern]}})
-
-
-@pytest.mark.parametrize(
-    "pattern", ["(a+)+", ".*.*.*.*", "a**", r"(a)\1", "(?=a)", "a{2}", "[[:x:]]"]
-)
-def test_a_route_pattern_that_cannot_be_bounded_is_refused(pattern: str) -> None:
-    [problem] = problems(SchedulerProfileSpec, {"route": {"instanceTypes": [pattern]}})
-
-    assert problem.startswith("spec.route.instanceTypes[0]: ")
+def test_guards_are_the_ones_that_run() -> None:
+    assert [guard.name for guard in registry.GUARDS] == list(GUARDS)
 
 
 @pytest.mark.parametrize(

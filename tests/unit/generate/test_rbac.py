@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from cubesched.generate.rbac import AGENT, OPERATOR, RIGHTS, VIEWER, rbac
+from cubesched.api.rights import AGENT, GRANTS, OPERATOR, VIEWER
+from cubesched.generate.rbac import rbac
 
 
 def verbs(role: str, resource: str) -> set[str]:
-    return {verb for r in RIGHTS if r.role == role and resource in r.resources for verb in r.verbs}
+    return {verb for g in GRANTS if g.role == role and resource in g.resources for verb in g.verbs}
 
 
 def test_nobody_may_patch_or_delete_a_request() -> None:
@@ -15,9 +16,9 @@ def test_nobody_may_patch_or_delete_a_request() -> None:
         assert verbs(role, "sandboxrequests/status") <= {"update"}
 
 
-def test_no_right_is_a_wildcard() -> None:
-    for right in RIGHTS:
-        assert "*" not in (*right.resources, *right.verbs, right.group)
+def test_no_grant_is_a_wildcard() -> None:
+    for grant in GRANTS:
+        assert "*" not in (*grant.resources, *grant.verbs, grant.group)
 
 
 def test_an_agent_may_not_delete_its_node() -> None:

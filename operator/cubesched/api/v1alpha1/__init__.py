@@ -6,7 +6,7 @@ here and nowhere else.
 
 from __future__ import annotations
 
-from cubesched.api.v1alpha1.common import Condition, Model, problems_of
+from cubesched.api.v1alpha1.common import Condition, Model
 from cubesched.api.v1alpha1.config import (
     ConcurrencySettings,
     GuardSettings,
@@ -71,5 +71,4 @@ __all__ = [
     "Selection",
     "Taint",
     "Toleration",
-    "problems_of",
 ]

@@ -1,14 +1,13 @@
-"""What all kinds share: the base model, errors as users read them, conditions.
+"""What all kinds share: the base model, names of fields, conditions, problems.
 
 Models hold spec and status, never metadata; they refuse unknown fields and wrong types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cubesched.api.v1alpha1.schema import extra
@@ -36,29 +35,6 @@ class Model(BaseModel):
         strict=True,
         use_attribute_docstrings=True,
     )
-
-
-_WORDS: Final = {
-    "extra_forbidden": "unknown field",
-    "missing": "required",
-}
-
-
-def problems_of(error: ValidationError, path: str = "spec") -> tuple[str, ...]:
-    """Return one line for each error, each starting with its field as users write it."""
-    return tuple(
-        f"{_field_path(path, item['loc'])}: {_WORDS.get(item['type']) or _sentence(item['msg'])}"
-        for item in error.errors(include_url=False, include_context=False, include_input=False)
-    )
-
-
-def _field_path(start: str, parts: Sequence[str | int]) -> str:
-    steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-    return start + "".join(step for step in steps if step != ".[key]")
-
-
-def _sentence(message: str) -> str:
-    return message.removeprefix("Value error, ").replace("Input should be", "must be")
 
 
 class Condition(Model):
