@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 _BINARY = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 
 
@@ -17,3 +19,10 @@ def binary_bytes(amount: int) -> str:
             whole, rest = divmod(amount, size)
             return f"{whole}.{rest * 10 // size}{unit}" if rest else f"{whole}{unit}"
     return str(amount)
+
+
+def told_apart(needed: int, have: int, show: Callable[[int], str]) -> tuple[str, str]:
+    """Return both amounts as text, in plain bytes where rounding would hide the difference."""
+    if show is binary_bytes and have < needed < have + needed / 20:
+        return f"{needed} bytes", f"{have} bytes"
+    return show(needed), show(have)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cubesched.core.amounts import binary_bytes, millis
+from cubesched.core.amounts import binary_bytes, millis, told_apart
 from cubesched.core.answers import ask_mask, ask_nearest, ask_reasons
 from cubesched.core.cycle import stages
 from cubesched.core.decision import Placed, Reason, Rejected
@@ -125,11 +125,12 @@ def _too_big(fleet: Snapshot, request: Request) -> str:
         ("memory", request.memory_bytes, fleet.memory_limit_bytes, binary_bytes),
         ("disk", request.disk_bytes, fleet.disk_limit_bytes, binary_bytes),
     )
-    too_big = [
-        f"needs {kind} {show(needed)}, the largest has {show(int(limits.max(initial=0)))}"
-        for kind, needed, limits, show in asked
-        if needed > int(limits.max(initial=0))
-    ]
+    too_big = []
+    for kind, needed, limits, show in asked:
+        largest = int(limits.max(initial=0))
+        if needed > largest:
+            needs, has = told_apart(needed, largest, show)
+            too_big.append(f"needs {kind} {needs}, the largest has {has}")
     if too_big:
         return "; ".join(too_big)
     wanted = ", ".join(f"{kind} {show(needed)}" for kind, needed, _, show in asked if needed)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cubesched.core.amounts import told_apart
 from cubesched.core.pipeline import Miss
 from cubesched.core.snapshot import Bools, Floats, Ints
 
@@ -23,21 +24,20 @@ def tally(*parts: tuple[str, Bools]) -> Sequence[tuple[str, int]]:
 
 
 def nearest_amount(
-    rows: Ints, *, needed: int, free: Ints | Floats, show: Callable[[int], str]
+    rows: Ints, *, needed: int, free: Ints | Floats, show: Callable[[int], str], where: str = ""
 ) -> Miss | None:
     """Return the row with the most free among those with less than needed; None if there is none.
 
-    `free` has one entry for each of `rows`; NaN counts as enough.
+    `free` has one entry for each of `rows`; NaN counts as enough. `where` ends the text.
     """
     short = np.flatnonzero(free < needed)
     if not short.size:
         return None
     best = short[free[short].argmax()]
     have = max(int(free[best]), 0)
-    text = f"needs {show(needed)}, {show(have)} free"
-    if show(needed) == show(have):
-        text = f"needs {needed}, {have} free"
-    return Miss(int(rows[best]), (needed - have) / needed if needed else 1.0, text)
+    needs, has = told_apart(needed, have, show)
+    share = (needed - have) / needed if needed else 1.0
+    return Miss(int(rows[best]), share, f"needs {needs}, {has} free{where}")
 
 
 def nearest_below(

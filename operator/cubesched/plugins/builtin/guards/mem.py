@@ -50,7 +50,8 @@ class Mem:
                 rows,
                 needed=needed,
                 free=_really_free(fleet, rows),
-                show=lambda amount: f"{binary_bytes(amount)} beside the reserve",
+                show=binary_bytes,
+                where=" on the machine beside its reserve",
             ),
         )
 
