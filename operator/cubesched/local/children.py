@@ -110,8 +110,14 @@ class Children:
 
 
 def claim(directory: Path) -> int:
-    """Return a descriptor that holds the instance's lock; raises UsageError when it is running."""
+    """Return a descriptor that holds the instance's lock.
+
+    Raises UsageError when the instance is running, or when the directory holds something else:
+    what is claimed is about to be cleared.
+    """
     directory.mkdir(parents=True, exist_ok=True)
+    if any(directory.iterdir()) and not (directory / LOCK_FILE).exists():
+        raise UsageError(f"{directory} is neither empty nor the directory of a control plane")
     directory.chmod(0o700)
     descriptor = try_lock(directory / LOCK_FILE)
     if descriptor is None:

@@ -65,7 +65,7 @@ class LocalControlPlane:
         self, name: str, directory: Path | None = None, *, report: Report = to_stderr
     ) -> None:
         self.name = name
-        self.directory = directory or instance_directory(name)
+        self.directory = (directory or instance_directory(name)).absolute()
         self._report = report
         self._children: Children | None = None
 
@@ -178,7 +178,7 @@ class LocalControlPlane:
         self._running.start("etcd", commands.etcd(self.binaries))
         self._redis_port = with_free_port(self._start_redis)
         self.redis_url = f"redis://127.0.0.1:{self._redis_port}/0"
-        self._wait("etcd", lambda: waiting.socket_answers(self.directory / commands.ETCD_SOCKET))
+        self._wait("etcd", (self.directory / commands.ETCD_SOCKET).is_socket)
         self._port = with_free_port(self._start_apiserver)
         self.server = f"https://127.0.0.1:{self._port}"
         self.kubeconfig = self._write_kubeconfig(self.directory / "kubeconfig", self._admin)

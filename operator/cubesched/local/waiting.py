@@ -7,7 +7,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from cubesched.core.errors import CubeschedError
 
@@ -36,16 +35,6 @@ def wait_until(
         if time.monotonic() > deadline:
             raise NotReady(f"{what} does not answer after {timeout_seconds:g} s")
         time.sleep(_ASK_EVERY_SECONDS)
-
-
-def socket_answers(path: Path) -> bool:
-    """Whether something accepts connections on a Unix socket."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        try:
-            connection.connect(str(path))
-        except OSError:
-            return False
-    return True
 
 
 def redis_answers(port: int) -> bool:

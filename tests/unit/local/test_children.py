@@ -93,6 +93,15 @@ def test_a_directory_in_use_cannot_be_claimed_until_its_processes_are_stopped(
     assert not is_locked(children.directory / "lock")
 
 
+def test_a_directory_with_something_else_in_it_is_not_claimed(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").touch()
+
+    with pytest.raises(UsageError, match="neither empty nor the directory of a control plane"):
+        claim(tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
 def test_a_stopped_supervisor_answers_with_an_error(children: Children) -> None:
     children.stop()
 

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import socket
-from pathlib import Path
-
 import pytest
 
 from cubesched.local import waiting
@@ -31,15 +28,5 @@ def test_waiting_ends_after_its_time_naming_what_does_not_answer() -> None:
         waiting.wait_until(lambda: False, what="etcd", check=_nothing, timeout_seconds=0)
 
 
-def test_a_port_nobody_listens_on_does_not_answer(tmp_path: Path) -> None:
+def test_a_port_nobody_listens_on_does_not_answer() -> None:
     assert not waiting.redis_answers(waiting.free_port())
-    assert not waiting.socket_answers(tmp_path / "none.sock")
-
-
-def test_a_socket_that_accepts_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # the name of a Unix socket may have about 100 characters
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind("some.sock")
-        server.listen()
-
-        assert waiting.socket_answers(Path("some.sock"))
