@@ -49,6 +49,8 @@ class ApiServer:
         self.store.listeners.append(lambda _: self._wake_all())
         self.watches: list[Watch] = []
         self.bookmark_seconds = 60.0
+        self.most_per_page = 500
+        """A page never holds more, whatever its limit: small fleets have several pages too."""
         self.serves_initial_events = True
         self.cache_floor = self.store.revision
         """A watch from a position below is answered with 410."""
@@ -76,6 +78,7 @@ class ApiServer:
 
     def serve(self, call: Call) -> Response:
         """Answer one request, now and as a whole."""
+        self.fired["request"] += 1
         try:
             status, obj = self._answer(call)
         except Refusal as refusal:
@@ -115,7 +118,12 @@ class ApiServer:
 
     def _list(self, target: Target, call: Call) -> Object:
         return serve_list(
-            self.store, target, call.params, cache_floor=self.cache_floor, rng=self.rng
+            self.store,
+            target,
+            call.params,
+            cache_floor=self.cache_floor,
+            most_per_page=self.most_per_page,
+            rng=self.rng,
         )
 
     def _create(self, target: Target, call: Call) -> Object:

@@ -33,11 +33,17 @@ def decode_token(token: str) -> tuple[int, Key]:
 
 
 def serve_list(
-    store: Store, target: Target, params: Mapping[str, str], *, cache_floor: int, rng: Random
+    store: Store,
+    target: Target,
+    params: Mapping[str, str],
+    *,
+    cache_floor: int,
+    most_per_page: int,
+    rng: Random,
 ) -> Object:
     """Answer one list request."""
     chosen = selector(target.kind, params)
-    limit = int(params.get("limit", "0"))
+    limit = min(int(params.get("limit", "0")), most_per_page)
     token = params.get("continue", "")
     if token:
         if params.get("resourceVersion", "") not in {"", "0"}:

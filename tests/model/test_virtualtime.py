@@ -92,6 +92,35 @@ def test_a_stopped_process_keeps_what_others_sent_it() -> None:
     assert run_virtual(main) == [1, 2, 3]
 
 
+def test_a_killed_process_ends_with_all_its_tasks() -> None:
+    async def main() -> list[str]:
+        ended: list[str] = []
+
+        async def child() -> None:
+            try:
+                await asyncio.sleep(1_000)
+            finally:
+                ended.append("child")
+
+        async def parent() -> None:
+            child_task = asyncio.ensure_future(child())
+            try:
+                await asyncio.sleep(1_000)
+            finally:
+                ended.append("parent")
+                assert not child_task.done()
+
+        task = spawn("p", parent())
+        await asyncio.sleep(1)
+        running_loop().stop_process("p")
+        running_loop().kill_process("p")
+        await asyncio.sleep(1)
+        assert task.cancelled()
+        return ended
+
+    assert sorted(run_virtual(main)) == ["child", "parent"]
+
+
 def test_the_same_seed_gives_the_same_steps() -> None:
     def steps(seed: int) -> list[tuple[float, int]]:
         async def main() -> list[tuple[float, int]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextvars import Context, ContextVar
 from typing import Any, TypeVar, cast
 
@@ -98,6 +98,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
         self._ready = _ReadyQueue()
+        self._tasks_of: dict[str, dict[asyncio.Task[Any], None]] = {}
+        self.set_task_factory(_recording_task_factory)
 
     @override
     def time(self) -> float:
@@ -115,6 +117,29 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let a stopped process go on: what was held back runs now, in its order."""
         for handle in self._ready.held.pop(name, []):
             self._ready.append(handle)
+
+    def kill_process(self, name: str) -> None:
+        """Cancel every task of a process, stopped or not."""
+        self.continue_process(name)
+        for task in list(self._tasks_of.get(name, ())):
+            task.cancel()
+
+    def _record(self, task: asyncio.Task[Any], process: str) -> None:
+        tasks = self._tasks_of.setdefault(process, {})
+        tasks[task] = None
+        task.add_done_callback(tasks.pop)
+
+
+def _recording_task_factory(
+    loop: asyncio.AbstractEventLoop,
+    work: Coroutine[Any, Any, T] | Generator[Any, None, T],
+    *,
+    context: Context | None = None,
+) -> asyncio.Task[T]:
+    task = asyncio.Task(cast("Coroutine[Any, Any, T]", work), loop=loop, context=context)
+    process = _process.get() if context is None else context.get(_process, WORLD)
+    cast("VirtualLoop", loop)._record(task, process)
+    return task
 
 
 def running_loop() -> VirtualLoop:

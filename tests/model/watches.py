@@ -103,6 +103,7 @@ class Watch:
                 await asyncio.sleep(server.faults.lag(server.rng))
                 self._check_connection()
                 for line in self._take(server.faults.chunk_size):
+                    server.fired["watch_line"] += 1
                     heard_at = server.now()
                     yield line
                 if await self._breaks_after_chunk(idle_seconds):

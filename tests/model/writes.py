@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
+from uuid import UUID
 
 import orjson
 from tests.model.apply import Managers, merge_patch
@@ -138,7 +139,7 @@ class Writer:
         created = EPOCH + timedelta(seconds=self.store.clock())
         fixed = {
             "name": target.name,
-            "uid": f"{self.rng.getrandbits(128):032x}",
+            "uid": str(UUID(int=self.rng.getrandbits(128), version=4)),
             "creationTimestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "generation": 1,
         }

@@ -1,0 +1,174 @@
+"""Judges every committed write and every start on a machine: what must never be.
+
+Reads only what the store commits and what the machines do, never what a replica believes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.model.store import Change, Object, Store
+
+from cubesched.agent.runtime import Order
+
+REQUESTS = "cubesched.io/v1alpha1/sandboxrequests"
+CONFIRMED = frozenset({"Bound", "Starting", "Running", "Paused", "Evicting"})
+COUNTED = CONFIRMED | {"Reserved"}
+CREATING = frozenset({"Bound", "Starting"})
+FINISHED = frozenset({"Succeeded", "Failed"})
+ALLOWED = frozenset(
+    {
+        ("Pending", "Reserved"),
+        ("Pending", "Failed"),
+        ("Reserved", "Reserved"),
+        ("Reserved", "Bound"),
+        ("Reserved", "Pending"),
+        ("Bound", "Starting"),
+        ("Bound", "Pending"),
+        ("Starting", "Running"),
+        ("Starting", "Pending"),
+        ("Starting", "Failed"),
+        ("Running", "Succeeded"),
+        ("Running", "Failed"),
+    }
+)
+
+
+class ViolationError(AssertionError):
+    """Something happened that must never happen."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLimits:
+    """What one simulated node may hold."""
+
+    cpu_millis: int
+    memory_bytes: int
+    sandboxes: int
+    creates: int
+
+
+@dataclass
+class Load:
+    """What is on one node."""
+
+    cpu_millis: int = 0
+    memory_bytes: int = 0
+    sandboxes: int = 0
+    creates: int = 0
+
+    def add(self, status: Mapping[str, Any]) -> None:
+        """Count one request by what its reservation admitted."""
+        self.cpu_millis += status["reservation"]["cpuMillis"]
+        self.memory_bytes += status["reservation"]["memoryBytes"]
+        self.sandboxes += 1
+        self.creates += status["phase"] in CREATING
+
+    def exceeds(self, limits: NodeLimits) -> bool:
+        """Tell whether any limit is broken."""
+        return (
+            self.cpu_millis > limits.cpu_millis
+            or self.memory_bytes > limits.memory_bytes
+            or self.sandboxes > limits.sandboxes
+            or self.creates > limits.creates
+        )
+
+
+@dataclass
+class Auditor:
+    """Raises nothing by itself: the first violation is kept and asked for by the world."""
+
+    store: Store
+    limits: Mapping[str, NodeLimits]
+    violation: str = ""
+    fired: Counter[str] = field(default_factory=Counter)
+    running: dict[str, str] = field(default_factory=dict)
+    """Where each request's sandbox was last started, by uid."""
+
+    def __post_init__(self) -> None:
+        """Listen to every commit."""
+        self.store.listeners.append(self.committed)
+
+    def committed(self, change: Change) -> None:
+        """Judge one committed write."""
+        if change.key.resource != REQUESTS:
+            return
+        before, after = _status(change.previous), _status(change.object)
+        if change.kind == "DELETED":
+            self.fired[f"deleted while {before['phase']}"] += 1
+            return
+        self._count_transition(before, after, change)
+        if after.get("phase") in CONFIRMED:
+            self._check_node(after["nodeName"], change)
+
+    def _count_transition(
+        self, before: Mapping[str, Any], after: Mapping[str, Any], change: Change
+    ) -> None:
+        old, new = before["phase"], after["phase"]
+        old_id, new_id = _reservation_id(before), _reservation_id(after)
+        if (old, old_id) == (new, new_id):
+            return
+        self.fired[f"{old} -> {new}"] += 1
+        if (old, new) not in ALLOWED:
+            self._object(change, f"went from {old} to {new}")
+        if new == "Reserved" and new_id == old_id:
+            self._object(change, "was reserved again under the same id")
+        if old == "Reserved" and new == "Bound":
+            if new_id != old_id or before["nodeName"] != after["nodeName"]:
+                self._object(change, "was confirmed on another reservation than it had")
+            self.fired["confirmed by another replica"] += (
+                before["reservation"]["replica"] != change.by
+            )
+
+    def _check_node(self, node: str, change: Change) -> None:
+        load = self.confirmed_on(node)
+        if node in self.limits and load.exceeds(self.limits[node]):
+            self._object(change, f"over-commits {node}: {load} of {self.limits[node]}")
+
+    def confirmed_on(self, node: str, phases: frozenset[str] = CONFIRMED) -> Load:
+        """Return what counts on a node."""
+        load = Load()
+        for obj in self.requests():
+            status = _status(obj)
+            if status.get("nodeName") == node and status["phase"] in phases:
+                load.add(status)
+        return load
+
+    def requests(self) -> list[Object]:
+        """Return all stored requests."""
+        return [obj for key, obj in self.store.objects.items() if key.resource == REQUESTS]
+
+    def _object(self, change: Change, text: str) -> None:
+        if not self.violation:
+            name = change.key.name
+            self.violation = (
+                f"revision {change.revision} at {change.at_seconds:.3f} s by {change.by}: "
+                f"{name} {text}"
+            )
+
+    def raise_violation(self) -> None:
+        """Raise the first violation, if there is one."""
+        if self.violation:
+            raise ViolationError(self.violation)
+
+    def started(self, node: str, order: Order, on_machine: Mapping[str, Any], twins: int) -> None:
+        """Judge a start on a machine; `on_machine` holds the weights of what runs there already."""
+        self.fired["sandbox started"] += 1
+        limits = self.limits[node]
+        used = sum(weight.cpu_millis for weight in on_machine.values()) + order.weight.cpu_millis
+        if used > limits.cpu_millis or len(on_machine) + 1 > limits.sandboxes:
+            self.violation = self.violation or f"machine {node} is over its limits: {used} millis"
+        if twins:
+            self.violation = self.violation or f"{order.name} is started twice, again on {node}"
+
+
+def _status(obj: Object | None) -> Mapping[str, Any]:
+    status: Mapping[str, Any] = (obj or {}).get("status") or {"phase": "Pending"}
+    return status
+
+
+def _reservation_id(status: Mapping[str, Any]) -> str:
+    return str((status.get("reservation") or {}).get("id", ""))

@@ -1,0 +1,123 @@
+"""One schedule's world, drawn from its seed: sizes, policy, faults, and how often what happens.
+
+Swarm testing: every schedule has its own mixture, also of what is switched off; one fixed mixture
+would hide the combinations that matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tests.model.auditing import NodeLimits
+from tests.model.faults import Faults, swarm
+
+from cubesched.policy.compiler import compile_policy
+from cubesched.policy.objects import CONFIG_KIND, PROFILE_KIND, PolicyObject
+from cubesched.policy.policyset import PolicySet
+
+GIB = 1 << 30
+PROFILES: tuple[Mapping[str, Any], ...] = (
+    {"scores": [{"name": "most_allocated"}], "selection": {"topN": 1, "method": "highest"}},
+    {"scores": [{"name": "least_allocated"}], "selection": {"topN": 1, "method": "highest"}},
+    {"scores": [{"name": "balanced_allocation"}], "selection": {"topN": 5, "method": "random"}},
+    {"scores": [{"name": "resource_fit_score"}], "selection": {"topN": 3, "method": "spread"}},
+)
+EVENTS: Mapping[str, float] = {
+    "create": 6.0,
+    "delete": 0.6,
+    "label": 0.5,
+    "crash": 0.15,
+    "pause": 0.25,
+    "agent_crash": 0.1,
+    "restart": 0.05,
+    "compact": 0.3,
+    "end_streams": 0.05,
+    "corrupt": 0.1,
+    "restore": 0.03,
+}
+"""What may happen, times a virtual second, before a schedule's own factor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything that a seed decides before the first step."""
+
+    seed: int
+    replicas: int
+    nodes: Mapping[str, NodeLimits]
+    policy: PolicySet
+    faults: Faults
+    rates: Mapping[str, float]
+    seconds: float
+    """How long things happen before the world falls quiet."""
+    requests_at_once: int
+    """No more unfinished requests than this exist at a time."""
+    lifetime_seconds: tuple[float, float] | None
+    refuse_rate: float
+    start_fail_rate: float
+    most_per_page: int
+    bookmark_seconds: float
+    writes_land_after_crash: float
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        limits = next(iter(self.nodes.values()))
+        return (
+            f"{self.replicas} replicas, {len(self.nodes)} nodes of {limits}, "
+            f"{self.requests_at_once} requests at once, {self.seconds:.0f} s, {self.faults}"
+        )
+
+
+def draw(seed: int) -> Scenario:
+    """Draw the world of one seed."""
+    rng = Random(f"scenario {seed}")
+    cpus = rng.choice((3, 4, 6, 8))
+    limits = NodeLimits(
+        cpu_millis=cpus * 1000,
+        memory_bytes=rng.choice((cpus, cpus, 64)) * GIB,
+        sandboxes=rng.choice((3, 5, 100)),
+        creates=rng.choice((1, 2, 3, 100)),
+    )
+    number = rng.choice((1, 1, 2, 3, 4))
+    fill = rng.choice((0.9, 1.2, 2.0))
+    return Scenario(
+        seed=seed,
+        replicas=rng.choice((2, 3, 3, 4)),
+        nodes={f"n{index}": limits for index in range(number)},
+        policy=_policy(rng),
+        faults=swarm(rng),
+        rates={name: rate * rng.choice((0, 0.3, 1, 1, 3)) for name, rate in EVENTS.items()}
+        | {"create": EVENTS["create"] * rng.choice((0.5, 1, 3))},
+        seconds=rng.choice((15.0, 25.0, 40.0)),
+        requests_at_once=max(3, int(fill * number * cpus / 1.6)),
+        lifetime_seconds=rng.choice((None, (0.5, 4.0), (1.0, 20.0))),
+        refuse_rate=rng.choice((0.0, 0.0, 0.1)),
+        start_fail_rate=rng.choice((0.0, 0.0, 0.1)),
+        most_per_page=rng.choice((1, 2, 3, 500)),
+        bookmark_seconds=rng.choice((2.0, 60.0)),
+        writes_land_after_crash=rng.choice((0.0, 0.5, 1.0)),
+    )
+
+
+def _policy(rng: Random) -> PolicySet:
+    profile = {"default": True, **rng.choice(PROFILES)}
+    config = {
+        "concurrency": {
+            "ownNodesFirst": rng.choice((True, False)),
+            "maxInFlight": rng.choice((2, 8, 256)),
+        },
+        "startDeadline": rng.choice(("10s", "300s")),
+        "guards": {"metricsMaxAge": "60s", "memoryReserved": "0"},
+    }
+    return compile_policy(
+        [_stored(PROFILE_KIND, "everything", profile)], _stored(CONFIG_KIND, "default", config)
+    )
+
+
+def _stored(kind: str, name: str, spec: Mapping[str, Any]) -> PolicyObject:
+    return PolicyObject(
+        kind=kind, name=name, uid=f"uid-{name}", generation=1, resource_version="1", spec=spec
+    )
