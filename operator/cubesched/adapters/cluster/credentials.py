@@ -6,9 +6,11 @@ client certificate.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -17,6 +19,7 @@ from cubesched.core.errors import ApiError
 Authorization = Callable[[], Awaitable[str | None]]
 
 LOOK_EVERY_SECONDS: Final = 1.0
+EXEC_SECONDS: Final = 10.0
 
 
 class FixedToken:
@@ -92,6 +95,9 @@ class ExecToken:
         now = self._monotonic()
         if now >= self._look_at and hasattr(self._loader, "exec_plugin_expiry"):
             self._look_at = now + LOOK_EVERY_SECONDS
-            await self._loader.load_from_exec_plugin()
+            # A plugin that hangs must not hang the request: the old token may still serve.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EXEC_SECONDS):
+                    await self._loader.load_from_exec_plugin()
             self._value = getattr(self._loader, "token", self._value)
         return self._value
