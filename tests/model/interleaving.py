@@ -60,8 +60,11 @@ class Errors(logging.Handler):
         self.lines.append(self.format(record))
 
 
-def run_schedule(seed: int) -> Result:
-    """Run one schedule from its seed to its end or its first violation."""
+def run_schedule(seed: int, *, trace: str = "") -> Result:
+    """Run one schedule from its seed to its end or its first violation.
+
+    `trace` names an object whose committed states are printed at the end.
+    """
     scenario, result = draw(seed), Result(seed)
     errors = Errors()
     root = logging.getLogger()
@@ -74,6 +77,7 @@ def run_schedule(seed: int) -> Result:
             await _fall_quiet(world, errors)
         finally:
             _sum_up(world, result)
+            _print_trace(world, trace)
 
     try:
         run_virtual(main)
@@ -117,6 +121,19 @@ def _sum_up(world: World, result: Result) -> None:
     result.fired = fired + world.auditor.fired + world.counts
 
 
+def _print_trace(world: World, name: str) -> None:
+    for change in world.server.store.audit:
+        if name in {change.key.name, "all"}:
+            status = change.object.get("status", {})
+            facts = {
+                "phase": status.get("phase"),
+                "node": status.get("nodeName"),
+                "reservation": (status.get("reservation") or {}).get("id", "")[:6],
+            }
+            line = f"{change.at_seconds:9.3f} {change.revision:5} {change.kind:8} {change.by:22}"
+            print(line, change.key.name, facts, file=sys.stderr)  # noqa: T201
+
+
 def _seeds(text: str) -> Iterator[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -128,6 +145,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Replay seeded schedules of the binding protocol.")
     parser.add_argument("--seeds", default="0-9", help="for example 3 or 0-9,17")
     parser.add_argument("--seconds", type=float, default=600, help="begin no schedule after this")
+    parser.add_argument("--trace", default="", help="print what became of this object, or all")
     parser.add_argument("--describe", action="store_true", help="print each scenario first")
     options = parser.parse_args(arguments)
     began = time.monotonic()
@@ -136,7 +154,7 @@ def main(arguments: Sequence[str]) -> int:
             break
         if options.describe:
             print(draw(seed).describe(), file=sys.stderr)  # noqa: T201 - a command prints
-        result = run_schedule(seed)
+        result = run_schedule(seed, trace=options.trace)
         print(json.dumps(vars(result)), flush=True)  # noqa: T201 - a command prints
         if result.problem:
             return 1

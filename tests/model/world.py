@@ -225,6 +225,8 @@ class World:
     async def settle_down(self) -> None:
         """Let everything that was to be mended, continued or revived be so; no faults from now."""
         await asyncio.gather(*self._waiting)
+        for key in list(self.server.store.objects):
+            self._mend(key)  # a restore brought some back as they were
         self.server.faults = Faults()
 
     def check(self) -> None:
