@@ -67,19 +67,17 @@ def _immutable_spec() -> dict[str, Any]:
 
 
 def _agents() -> dict[str, Any]:
-    return {
-        **_policy(
-            "cubesched-agents",
-            rules=[
-                _rule("CREATE", NODES.plural),
-                _rule("UPDATE", NODES.plural, f"{NODES.plural}/status"),
-                _rule("UPDATE", f"{REQUESTS.plural}/status"),
-            ],
-            variables=_agent_variables(),
-            validations=_agent_validations(),
-            conditions={"from-an-agent": f"'{GROUPS[AGENT]}' in request.userInfo.groups"},
-        ),
-    }
+    return _policy(
+        "cubesched-agents",
+        rules=[
+            _rule("CREATE", NODES.plural),
+            _rule("UPDATE", NODES.plural, f"{NODES.plural}/status"),
+            _rule("UPDATE", f"{REQUESTS.plural}/status"),
+        ],
+        variables=_agent_variables(),
+        validations=[*_whose(), *_what()],
+        conditions={"from-an-agent": f"'{GROUPS[AGENT]}' in request.userInfo.groups"},
+    )
 
 
 def _agent_variables() -> dict[str, str]:
@@ -107,11 +105,8 @@ def _agent_variables() -> dict[str, str]:
     }
 
 
-def _agent_validations() -> list[dict[str, str]]:
-    allowed = " || ".join(
-        f"(variables.phaseBefore == '{before}' && variables.phaseAfter in {_names(after)})"
-        for before, after in AGENT_TRANSITIONS.items()
-    )
+def _whose() -> list[dict[str, str]]:
+    """Return the rules on whose objects an agent may write at all."""
     return [
         {
             "expression": "variables.node != ''",
@@ -130,6 +125,16 @@ def _agent_validations() -> list[dict[str, str]]:
             "messageExpression": "'the agent of ' + variables.node"
             " + ' may write only requests that are on its node'",
         },
+    ]
+
+
+def _what() -> list[dict[str, str]]:
+    """Return the rules on what it may write into a request's status."""
+    allowed = " || ".join(
+        f"(variables.phaseBefore == '{before}' && variables.phaseAfter in {_names(after)})"
+        for before, after in AGENT_TRANSITIONS.items()
+    )
+    return [
         {
             "expression": f"variables.isNode || {allowed}",
             "message": "an agent may not make this change of phase",
