@@ -7,8 +7,6 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cubesched.api import SYSTEM_NAMESPACE
-
 DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
 
 
@@ -18,8 +16,8 @@ class OperatorSettings:
 
     kubeconfig: str | None = None
     context: str | None = None
-    namespace: str = SYSTEM_NAMESPACE
-    """Where this replica keeps its Lease."""
+    namespace: str = ""
+    """Where this replica keeps its Lease; empty: cubesched-system."""
     redis_url: str = DEFAULT_REDIS_URL
     http_host: str = "0.0.0.0"  # noqa: S104 - probes and scrapes come from outside the pod
     http_port: int = 8080
@@ -40,7 +38,7 @@ class OperatorSettings:
 def from_environment(environ: Mapping[str, str]) -> OperatorSettings:
     """Return the settings that the environment gives; flags win over them."""
     return OperatorSettings(
-        namespace=environ.get("POD_NAMESPACE", SYSTEM_NAMESPACE),
+        namespace=environ.get("POD_NAMESPACE", ""),
         redis_url=environ.get("CUBESCHED_REDIS_URL", DEFAULT_REDIS_URL),
         log_level=environ.get("CUBESCHED_LOG_LEVEL", "info"),
         log_style=environ.get("CUBESCHED_LOG_STYLE", "json"),

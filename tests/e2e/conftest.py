@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from tests.e2e.operating import Operating
 
 from cubesched.local import LocalControlPlane
+from cubesched.local.demo.cluster import Cluster
+from cubesched.local.demo.processes import Processes
+from cubesched.local.manifests import deploy_path
 
 _LOGS = pytest.StashKey[Path]()
 
@@ -91,3 +95,30 @@ def fresh_namespace(kubectl: Kubectl) -> Iterator[str]:
     kubectl("create", "namespace", name)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def operating(
+    control_plane: LocalControlPlane, kubectl: Kubectl, tmp_path: Path
+) -> Iterator[Operating]:
+    """Processes of one test on a cluster that was emptied of all our objects."""
+    _empty(kubectl)
+    apply = ("apply", "--server-side", "-f", str(deploy_path("local/simulator.yaml")))
+    kubectl(*apply)
+    cluster = Cluster(
+        Path(control_plane.binaries.kubectl),
+        control_plane.kubeconfig,
+        None,
+        control_plane.redis_url,
+        control_plane,
+    )
+    with Processes(tmp_path) as processes:
+        yield Operating(cluster, processes, kubectl, tmp_path)
+    _empty(kubectl)
+
+
+def _empty(kubectl: Kubectl) -> None:
+    for kind in ("sandboxrequests", "sandboxnodes", "schedulerprofiles", "schedulerconfigs"):
+        scope = ("--all-namespaces",) if kind == "sandboxrequests" else ()
+        kubectl("delete", kind, "--all", "--wait=false", *scope)
+    kubectl("delete", "leases", "--all", "-n", "cubesched-system")

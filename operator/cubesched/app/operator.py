@@ -19,6 +19,7 @@ from cubesched.adapters.nodemetrics.reader import MetricsReader
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.adapters.telemetry.server import TelemetryServer
 from cubesched.adapters.telemetry.stalls import StallDetector
+from cubesched.api import SYSTEM_NAMESPACE
 from cubesched.app.gauges import Gauges
 from cubesched.app.health import Health
 from cubesched.app.replica import Replica
@@ -46,7 +47,8 @@ class Operator:
         self.meter, clock, dice = Meter(), SystemClock(), random.SystemRandom().random
         self.policy = ActivePolicy()
         self._events = EventPoster(self._transport, self.meter, instance=self.identity)
-        leases = LeaseStore(self._transport, settings.namespace, clock=clock)
+        namespace = settings.namespace or SYSTEM_NAMESPACE
+        leases = LeaseStore(self._transport, namespace, clock=clock)
         self.replica = Replica(
             identity=self.identity,
             transport=self._transport,

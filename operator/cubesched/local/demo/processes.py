@@ -78,6 +78,12 @@ class Processes:
             process.wait()
         return process.returncode, (self.directory / f"{name}.out").read_text(errors="replace")
 
+    def kill(self, name: str) -> None:
+        """Kill one with SIGKILL, as a crash would."""
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
     def __enter__(self) -> Self:
         return self
 
