@@ -91,7 +91,7 @@ class ScriptedTransport:
         params: Mapping[str, str] | None = None,
         body: bytes | None = None,
         content_type: str = "application/json",
-        timeout_seconds: float = 15.0,  # noqa: ARG002 - as the protocol has it
+        timeout_seconds: float = 15.0,
     ) -> Response:
         """Give the next answer."""
         now = asyncio.get_running_loop().time()
@@ -111,7 +111,7 @@ class ScriptedTransport:
         path: str,
         *,
         params: Mapping[str, str],
-        idle_seconds: float,  # noqa: ARG002 - as the protocol has it
+        idle_seconds: float,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open the next watch."""
         now = asyncio.get_running_loop().time()
