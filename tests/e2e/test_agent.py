@@ -31,6 +31,7 @@ from cubesched.fleet.entries import Weight
 from cubesched.local import LocalControlPlane
 
 GIB = 1 << 30
+SIMULATOR_ROLE = Path(__file__).parents[2] / "deploy/local/simulator.yaml"
 CAPACITY = Weight(4000, 8 * GIB)
 
 
@@ -308,7 +309,10 @@ def test_simulated_nodes_act_as_their_own_users(
     control_plane: LocalControlPlane, case: Case, tmp_path: Path, watch: list[str]
 ) -> None:
     prefix = f"{case.node}-"
-    program = simulate(control_plane, prefix, tmp_path / "log", "--simulate", "20", *watch)
+    case.kubectl("apply", "-f", str(SIMULATOR_ROLE))
+    only_impersonates = control_plane.client_kubeconfig("simulator", ["cubesched:simulators"])
+    flags = ["--simulate", "20", "--kubeconfig", str(only_impersonates), *watch]
+    program = simulate(control_plane, prefix, tmp_path / "log", *flags)
     try:
         assert program.process.stdout is not None
         assert program.process.stdout.readline().startswith("20 nodes ready in ")
