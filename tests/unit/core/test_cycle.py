@@ -23,6 +23,8 @@ from cubesched.core.pipeline import (
 )
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Ints, Safety, Snapshot, Taint
+from cubesched.plugins.builtin.guards.cpu import Cpu
+from cubesched.plugins.builtin.guards.template_locality import TemplateLocality
 
 LEAST_ALLOCATED: tuple[str, Mapping[str, object], float] = ("least_allocated", {}, 1.0)
 NODES = [a_node(f"node-{number}", cpu_used_millis=1000 * number) for number in range(5)]
@@ -289,7 +291,7 @@ def test_a_decision_leaves_the_fleet_untouched() -> None:
 def test_a_template_mask_is_not_written_into() -> None:
     nodes = [a_node("a", templates=("t",)), a_node("b", templates=("t",), cpu_limit_millis=0)]
     fleet = a_snapshot(nodes)
-    template_first = replace(a_pipeline(), guards=tuple(reversed(a_pipeline().guards)))
+    template_first = replace(a_pipeline(), guards=(TemplateLocality(), Cpu()))
 
     decide(fleet, a_request(template_id="t"), template_first)
 

@@ -204,13 +204,14 @@ def test_a_fleet_that_has_changed_since_is_admitted() -> None:
 
 
 def test_first_failures_and_feasible_rows_share_out_the_fleet() -> None:
-    fleet = a_snapshot(MIXED)
+    twice = a_node("twice", safety=Safety.STALE, cpu_limit_millis=0)
+    fleet = a_snapshot([*MIXED, twice])
 
     rejects = explaining.rejects(fleet, a_request(cpu_millis=2000), a_pipeline())
 
     rows = np.concatenate([part.rows for part in rejects])
-    assert [fleet.names[row] for row in np.setdiff1d(np.arange(8), rows).tolist()] == ["other"]
-    assert len(set(rows.tolist())) == rows.size == 7
+    assert [fleet.names[row] for row in np.setdiff1d(np.arange(9), rows).tolist()] == ["other"]
+    assert len(set(rows.tolist())) == rows.size == 8
 
 
 def test_a_placement_is_one_line_with_its_parts_and_the_next_two() -> None:

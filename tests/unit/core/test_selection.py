@@ -9,7 +9,7 @@ import pytest
 from tests.unit.builders import a_node, a_request, a_snapshot
 
 from cubesched.core.pipeline import Selection, SelectionMethod
-from cubesched.core.selection import OWN_NODES_WINDOW, rank, seed_of, select
+from cubesched.core.selection import OWN_NODES_WINDOW, _draw, rank, seed_of, select
 
 
 def pick(
@@ -112,6 +112,12 @@ def test_random_is_uniform_when_all_are_zero() -> None:
     draws = [pick([0.0] * 4, SelectionMethod.RANDOM, -1, uid=f"u{n}") for n in range(4000)]
 
     assert np.bincount(draws, minlength=4) / 4000 == pytest.approx([0.25] * 4, abs=0.03)
+
+
+def test_a_draw_on_the_boundary_belongs_to_the_next() -> None:
+    assert _draw(np.array([1.0, 1.0]), 0.5) == 1
+    assert _draw(np.array([1.0, 1.0]), 0.4999) == 0
+    assert _draw(np.array([1.0, 0.0]), 1.0 - 2**-53) == 0
 
 
 def test_random_stays_among_the_first_top_n() -> None:

@@ -184,7 +184,7 @@ def test_a_node_over_its_shrunk_quota_still_scores_within_bounds(name: str) -> N
         "templates": ("t",),
     }
 
-    value = score(name, {}, node, template_id="t")
+    value = score(name, {}, node, template_id="t", cpu_millis=0, memory_bytes=0)
 
     assert value is not None
     assert 0.0 <= value <= 100.0
@@ -200,7 +200,7 @@ def test_a_node_of_nothing_scores_within_bounds(name: str) -> None:
         "cpus": 0.0,
     }
 
-    value = score(name, {}, node, template_id="t")
+    value = score(name, {}, node, template_id="t", cpu_millis=0, memory_bytes=0)
 
     assert value is not None
     assert 0.0 <= value <= 100.0
