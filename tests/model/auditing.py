@@ -65,7 +65,7 @@ class Load:
         self.cpu_millis += status["reservation"]["cpuMillis"]
         self.memory_bytes += status["reservation"]["memoryBytes"]
         self.sandboxes += 1
-        self.creates += status["phase"] in CREATING
+        self.creates += status["phase"] in CREATING or status["phase"] == "Reserved"
 
     def exceeds(self, limits: NodeLimits) -> bool:
         """Tell whether any limit is broken."""
@@ -85,12 +85,22 @@ class Auditor:
     limits: Mapping[str, NodeLimits]
     violation: str = ""
     fired: Counter[str] = field(default_factory=Counter)
-    running: dict[str, str] = field(default_factory=dict)
-    """Where each request's sandbox was last started, by uid."""
+    fitted: set[str] = field(default_factory=set)
+    """Reservation ids that fitted at some revision since they stand: only then may an evaluation,
+    by whomever and from however far behind, have said yes."""
 
     def __post_init__(self) -> None:
         """Listen to every commit."""
         self.store.listeners.append(self.committed)
+
+    def note_fitting(self) -> None:
+        """Note which standing reservations fit now, beside everything else that counts."""
+        for obj in self.requests():
+            status = _status(obj)
+            if status["phase"] == "Reserved" and _reservation_id(status) not in self.fitted:
+                node = status["nodeName"]
+                if not self.confirmed_on(node, COUNTED).exceeds(self.limits[node]):
+                    self.fitted.add(_reservation_id(status))
 
     def committed(self, change: Change) -> None:
         """Judge one committed write."""
@@ -99,10 +109,11 @@ class Auditor:
         before, after = _status(change.previous), _status(change.object)
         if change.kind == "DELETED":
             self.fired[f"deleted while {before['phase']}"] += 1
-            return
-        self._count_transition(before, after, change)
-        if after.get("phase") in CONFIRMED:
-            self._check_node(after["nodeName"], change)
+        else:
+            self._count_transition(before, after, change)
+            if after["phase"] in CONFIRMED:
+                self._check_node(after["nodeName"], change)
+        self.note_fitting()
 
     def _count_transition(
         self, before: Mapping[str, Any], after: Mapping[str, Any], change: Change
@@ -117,6 +128,8 @@ class Auditor:
         if new == "Reserved" and new_id == old_id:
             self._object(change, "was reserved again under the same id")
         if old == "Reserved" and new == "Bound":
+            if new_id not in self.fitted:
+                self._object(change, "was confirmed though its reservation never fitted")
             if new_id != old_id or before["nodeName"] != after["nodeName"]:
                 self._object(change, "was confirmed on another reservation than it had")
             self.fired["confirmed by another replica"] += (

@@ -212,6 +212,7 @@ class World:
         self.server.restore(
             self.rng.randint(oldest, store.revision), bump=self.rng.choice((0, 1_000))
         )
+        self.auditor.note_fitting()
         self.replicas = [self._replica(slot) for slot in range(len(self.replicas))]
         self.agents = {node: self._agent(node) for node in self.agents}
 
