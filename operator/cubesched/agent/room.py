@@ -64,14 +64,14 @@ class Room:
 def shortage(limits: Limits, taken: Mapping[str, Weight], wanted: Weight) -> str:
     """Say what is short for `wanted` beside all that is `taken`; empty when it fits."""
     used = total(taken.values())
-    for what, need, limit in (
-        ("cpu millis", used.cpu_millis + wanted.cpu_millis, limits.cpu_millis),
-        ("memory bytes", used.memory_bytes + wanted.memory_bytes, limits.memory_bytes),
-        ("disk bytes", used.disk_bytes + wanted.disk_bytes, limits.disk_bytes),
-        ("sandboxes", len(taken) + 1, limits.sandboxes),
+    for what, held, need, limit in (
+        ("cpu millis", used.cpu_millis, wanted.cpu_millis, limits.cpu_millis),
+        ("memory bytes", used.memory_bytes, wanted.memory_bytes, limits.memory_bytes),
+        ("disk bytes", used.disk_bytes, wanted.disk_bytes, limits.disk_bytes),
+        ("sandboxes", len(taken), 1, limits.sandboxes),
     ):
-        if limit is not None and need > limit:
-            return f"no room on the machine: {what} would be {need} of {limit}"
+        if limit is not None and held + need > limit:
+            return f"no room on the machine: needs {need} {what}, {max(0, limit - held)} free"
     return ""
 
 

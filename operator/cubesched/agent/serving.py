@@ -59,7 +59,7 @@ async def serve(
     runtime: Runtime,
     stop: asyncio.Event,
 ) -> None:
-    """Be the agent of one node until `stop` is set."""
+    """Be the agent of one node until `stop` is set; hold `hostlock.only_agent` around it."""
     rng = Random()  # noqa: S311 - spreads load, guards nothing
     agent = NodeAgent(node, writer=StatusWriter(transport, REQUESTS), runtime=runtime)
     registered = NodeObject(node, transport, applier=StatusApplier(transport))
