@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -27,7 +26,6 @@ class Room:
     runtime: Runtime
     held: dict[str, Weight] = field(default_factory=dict)
     """Sandboxes that this agent admitted, or found at its start, and has not yet destroyed."""
-    _admitting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def taken(self) -> dict[str, Weight]:
         """Return all that takes room now; what came or went meanwhile is in."""
@@ -36,14 +34,14 @@ class Room:
 
     async def admit(self, order: Order) -> str:
         """Hold room for `order`; say what is short when there is none. Empty means held."""
-        async with self._admitting:
-            taken = await self.taken()
-            if order.sandbox not in taken:
-                short = shortage(self.runtime.limits(), taken, order.weight)
-                if short:
-                    return short
-            self.held[order.sandbox] = order.weight
-            return ""
+        taken = await self.taken()
+        # Nothing yields from here on: whoever asks next finds this order among the held.
+        if order.sandbox not in taken:
+            short = shortage(self.runtime.limits(), taken, order.weight)
+            if short:
+                return short
+        self.held[order.sandbox] = order.weight
+        return ""
 
     async def find(self) -> None:
         """Take over the sandboxes that an earlier run of the agent left."""

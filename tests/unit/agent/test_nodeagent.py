@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from tests.model.faults import Faults
-from tests.model.store import Change
 from tests.unit.agent.worlds import NODE, World, in_a_world, placed, sandbox
 
 from cubesched.agent.runtime import Order
@@ -207,13 +206,12 @@ def test_a_bound_request_taken_back_by_the_operator_never_starts() -> None:
     async def test(world: World) -> None:
         store = world.server.store
 
-        def take_back(change: Change) -> None:
-            if change.object["status"]["phase"] == "Bound":
-                store.put(change.key, {**change.object, "status": {"phase": "Pending"}}, "operator")
+        def take_back(_: Order) -> None:
+            ((key, stored),) = store.objects.items()
+            store.put(key, {**stored, "status": {"phase": "Pending"}}, "operator")
 
-        await world.bind("q", phase="Reserved")
-        store.listeners.append(take_back)
-        await world.write("q", placed("Bound"))
+        world.machine.at_claim = take_back
+        await world.bind("q")
         await asyncio.sleep(30)
 
         assert not world.machine.created

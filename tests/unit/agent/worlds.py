@@ -43,7 +43,14 @@ class RecordingRuntime(SimulatedRuntime):
         self.destroyed: list[str] = []
         self.may_destroy = asyncio.Event()
         self.may_destroy.set()
+        self.at_claim: Callable[[Order], None] = lambda _: None
+        """Called just before the claim is written."""
         self.at_create: Callable[[Order], None] = lambda _: None
+
+    @override
+    def refusal(self, order: Order) -> str:
+        self.at_claim(order)
+        return super().refusal(order)
 
     @override
     async def create(self, order: Order) -> str:
