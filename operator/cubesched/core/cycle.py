@@ -88,7 +88,7 @@ def _feasible_rows(
         before, left = left, int(np.count_nonzero(alive))
         if left < before:
             counts.append(StageCount(kind, stage.name, before - left))
-    return np.arange(left) if alive is None else np.flatnonzero(alive)
+    return np.arange(left) if alive is None else alive.nonzero()[0]
 
 
 def _why_none(fleet: Snapshot, request: Request) -> Reason:

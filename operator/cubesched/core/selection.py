@@ -67,10 +67,10 @@ def select(
     ranked = rank(scores, count=max(window, 3), start=seed.tie_start % rows.size)
     candidates = ranked[:window]
     if prefer_own:
-        own = candidates[fleet.own[rows[candidates]]]
+        own = candidates[fleet.own.take(rows.take(candidates))]
         candidates = own if own.size else candidates
     chosen = _pick(fleet, selection.method, candidates[:wanted], rows, scores, seed)
-    others = [int(position) for position in ranked[:3] if position != chosen]
+    others = [position for position in ranked[:3].tolist() if position != chosen]
     return Choice(chosen, tuple(others[:2]))
 
 
@@ -90,12 +90,12 @@ def rank(scores: Floats, *, count: int, start: int) -> Ints:
 
 def _repeated_argmax(scores: Floats, count: int) -> Ints:
     # argmax returns the first of equals, so this is stable; `scores` is used up.
-    best = np.empty(count, dtype=np.int64)
-    for place in range(count):
+    best = []
+    for _ in range(count):
         position = scores.argmax()
-        best[place] = position
+        best.append(position)
         scores[position] = -1.0
-    return best
+    return np.array(best)
 
 
 def _pick(
