@@ -81,7 +81,7 @@ class Operating:
         wait_until(
             lambda: self.probe(name, "readyz")[0] == 200,
             seconds=seconds,
-            what=f"replica {name} ready: {self.log(name)[-2000:]}",
+            what=f"replica {name} ready; see {self.directory}",
         )
 
     def start_nodes(self, count: int, *flags: str, prefix: str = "node-") -> None:
