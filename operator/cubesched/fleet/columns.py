@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,15 @@ def _default(name: str, rows: int) -> np.ndarray[tuple[int], np.dtype[np.generic
     if name == "own":
         return np.zeros(rows, np.bool_)
     return np.zeros(rows, np.int64)
+
+
+def _clear(columns: MutableMapping[str, Any], key: str, row: int) -> None:
+    """Empty one cell, and drop a column in which nothing is left."""
+    column = columns[key]
+    if column[row]:
+        column[row] = 0
+        if not column.any():
+            del columns[key]
 
 
 ARRAYS = tuple(f.name for f in fields(Snapshot) if f.name not in _SKIPPED)
@@ -124,6 +134,8 @@ class Columns:
     types: dict[str, int] = field(default_factory=lambda: {"": 0})
     taint_sets: list[tuple[Taint, ...]] = field(default_factory=lambda: [()])
     _taint_codes: dict[tuple[Taint, ...], int] = field(default_factory=lambda: {(): 0})
+    _creating_totals: dict[str, int] = field(default_factory=dict)
+    """Sum of each column of `template_creating`, so that an empty one is dropped at once."""
 
     def __post_init__(self) -> None:
         """Let the snapshot see the mappings that grow here."""
@@ -159,9 +171,14 @@ class Columns:
         at = np.array([self.row_of[name] for name in names], np.int64)
         for holder, column in self._columns():
             setattr(holder, column, np.delete(getattr(holder, column), at))
+        for template, creates in list(self.template_creating.items()):
+            for row in np.flatnonzero(creates[at]).tolist():
+                self.count_template(template, int(at[row]), -int(creates[at[row]]))
         for mapping in (self.labels, self.templates, self.template_creating):
-            for key, values in mapping.items():
+            for key, values in list(mapping.items()):
                 mapping[key] = np.delete(values, at)
+                if not mapping[key].any():
+                    del mapping[key]
         gone = set(names)
         self._rename([name for name in self.names if name not in gone])
 
@@ -171,15 +188,8 @@ class Columns:
         view.instance_type[row] = self.types.setdefault(record.instance_type, len(self.types))
         view.taint_set[row] = self._taint_code(record.taints)
         self.reported.base_safety[row] = record.safety
-        for key, column in self.labels.items():
-            column[row] = self._label_code(record.labels.get(key))
-        for key in record.labels.keys() - self.labels.keys():
-            self._add_label(key, row, record.labels[key])
-        for template, holders in self.templates.items():
-            holders[row] = template in record.templates
-        for template in record.templates - self.templates.keys():
-            self.templates[template] = np.zeros(len(self.names), np.bool_)
-            self.templates[template][row] = True
+        self._fill_labels(row, record.labels)
+        self._fill_templates(row, record.templates)
 
     def count_template(self, template: str, row: int, number: int) -> None:
         """Change the creates in flight of `template` on a row."""
@@ -187,8 +197,9 @@ class Columns:
         if column is None:
             column = self.template_creating[template] = np.zeros(len(self.names), np.int64)
         column[row] += number
-        if not column.any():
-            del self.template_creating[template]
+        total = self._creating_totals[template] = self._creating_totals.get(template, 0) + number
+        if not total:
+            del self._creating_totals[template], self.template_creating[template]
 
     def _columns(self) -> list[tuple[object, str]]:
         mine: list[tuple[object, str]] = [(self.snapshot, name) for name in ARRAYS]
@@ -200,17 +211,27 @@ class Columns:
         self.row_of.update({name: row for row, name in enumerate(names)})
         self.touch()
 
-    def _label_code(self, value: str | None) -> int:
-        if value is None:
-            return 0
+    def _label_code(self, value: str) -> int:
         return self.label_values.setdefault(value, len(self.label_values) + 1)
 
-    def _add_label(self, key: str, row: int, value: str) -> None:
-        if len(self.labels) >= MAX_LABEL_KEYS:
-            _LOG.warning("label key %r has no column: %d keys are in use", key, MAX_LABEL_KEYS)
-            return
-        self.labels[key] = np.zeros(len(self.names), np.int32)
-        self.labels[key][row] = self._label_code(value)
+    def _fill_labels(self, row: int, labels: Mapping[str, str]) -> None:
+        for key in self.labels.keys() - labels.keys():
+            _clear(self.labels, key, row)
+        for key, value in labels.items():
+            if key not in self.labels:
+                if len(self.labels) >= MAX_LABEL_KEYS:
+                    _LOG.warning("label %r has no column: %d keys are in use", key, MAX_LABEL_KEYS)
+                    continue
+                self.labels[key] = np.zeros(len(self.names), np.int32)
+            self.labels[key][row] = self._label_code(value)
+
+    def _fill_templates(self, row: int, templates: Set[str]) -> None:
+        for template in self.templates.keys() - templates:
+            _clear(self.templates, template, row)
+        for template in templates:
+            if template not in self.templates:
+                self.templates[template] = np.zeros(len(self.names), np.bool_)
+            self.templates[template][row] = True
 
     def _taint_code(self, taints: tuple[Taint, ...]) -> int:
         code = self._taint_codes.get(taints)

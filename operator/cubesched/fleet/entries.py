@@ -174,12 +174,13 @@ def _unreadable(raw: bytes, why: str) -> Entry:
     meta = _part(found, "metadata")
     status = _part(found, "status")
     node, phase = status.get("nodeName", ""), status.get("phase", "Pending")
-    known = isinstance(found, dict) and isinstance(node, str) and isinstance(phase, str)
+    known = _has_status(found) and isinstance(node, str) and isinstance(phase, str)
     off_node = known and (not node or phase in _OFF_NODE)
+    namespace, name = str(meta.get("namespace", "")), str(meta.get("name", "unreadable"))
     return Entry(
-        uid=str(meta.get("uid", "")),
-        namespace=str(meta.get("namespace", "")),
-        name=str(meta.get("name", "unreadable")),
+        uid=str(meta.get("uid", f"{namespace}/{name}")),
+        namespace=namespace,
+        name=name,
         version=_version(meta.get("resourceVersion")),
         labels={},
         created=str(meta.get("creationTimestamp", "")),
@@ -192,6 +193,11 @@ def _unreadable(raw: bytes, why: str) -> Entry:
         status_raw=b"{}",
         unreadable="" if off_node else why,
     )
+
+
+def _has_status(found: object) -> bool:
+    """Tell whether a status can be looked into; none at all is an empty one."""
+    return isinstance(found, dict) and isinstance(found.get("status", {}), dict | None)
 
 
 def _part(found: object, name: str) -> dict[str, Any]:

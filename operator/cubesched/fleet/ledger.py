@@ -6,15 +6,13 @@ reads it sees the server's state at exactly one revision. Own plans and metrics 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cubesched.fleet.entries import Entry, Weight, read_entry
 
 CREATING = frozenset({"Reserved", "Bound", "Starting"})
 """Phases that count as a create in flight."""
-UNCLAIMED = frozenset({"Pending", "Reserved", "Succeeded", "Failed"})
-"""Phases in which no machine can be running anything for the request."""
 
 
 @dataclass(slots=True)
@@ -38,6 +36,10 @@ class Usage:
         self.creating += sign * creating
 
 
+NO_USAGE = Usage()
+"""What counts where nothing does; never changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one node may hold."""
@@ -58,6 +60,8 @@ class Ghost:
     version: int
     """Revision of the deletion, or of the list that no longer held the request."""
     seen_monotonic: float
+    unreadable: bool = False
+    """What it weighs could not be read: its node counts as full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class Ledger:
     by_node: dict[str, dict[str, Entry]] = field(default_factory=dict)
     usages: dict[str, Usage] = field(default_factory=dict)
     ghosts: dict[str, Ghost] = field(default_factory=dict)
+    _touched: set[str] = field(default_factory=set)
     version: int = 0
     exact: bool = False
     """The entries equal the server's at `version`; False while a list is incomplete."""
@@ -88,8 +93,8 @@ class Ledger:
     _seen: dict[str, Entry] | None = None
 
     def usage(self, node: str) -> Usage:
-        """Return what counts on `node`; the zero usage where nothing does."""
-        return self.usages.get(node) or Usage()
+        """Return what counts on `node`; not to be changed."""
+        return self.usages.get(node, NO_USAGE)
 
     def fits(self, entry: Entry, limits: Limits) -> bool:
         """Tell whether `entry` fits its node beside everything else that counts there now.
@@ -132,10 +137,11 @@ class Ledger:
         self.version = version
         self._rebuild(listed.values())
         for uid, gone in before.items():
-            if uid not in listed:
+            # One last seen Reserved may have been bound, started and deleted since.
+            if uid not in listed and gone.node:
                 self._keep_ghost(gone, version)
         self.exact = True
-        for uid in before.keys() | listed.keys():
+        for uid in {**before, **listed}:
             self.observe(Change(uid, before.get(uid), listed.get(uid), version))
 
     def event(self, kind: str, raw: bytes, version: int) -> None:
@@ -147,7 +153,7 @@ class Ledger:
         self.version = version
         deleted = kind == "DELETED"
         if deleted:
-            self._keep_ghost(before or entry, version)
+            self._keep_ghost_if_bound(before or entry, version)
         else:
             self._put(entry)
         self.observe(Change(entry.uid, before, None if deleted else entry, version))
@@ -156,44 +162,63 @@ class Ledger:
         """Take a bookmark: nothing changed up to `version`."""
         self.version = max(self.version, version)
 
+    def take_touched(self) -> set[str]:
+        """Return the nodes whose usage has changed since this was last asked."""
+        # A fresh set each time: one that was large once is slow to empty ever after.
+        touched, self._touched = self._touched, set()
+        return touched
+
     # Ghosts
 
-    def release_ghosts(self, node: str, applied_version: int) -> bool:
-        """Drop the ghosts that `node`'s agent has applied; True when any went."""
+    def release_ghosts(self, applied: Mapping[str, int]) -> bool:
+        """Drop the ghosts that their nodes' agents have let go of; True when any went.
+
+        `applied`: the revision up to which each node's agent has acted.
+        """
         return self._drop_ghosts(
             uid
             for uid, ghost in self.ghosts.items()
-            if ghost.node == node and ghost.version <= applied_version
+            if ghost.version <= applied.get(ghost.node, -1)
         )
 
-    def expire_ghosts(self, *, older_than: float) -> set[str]:
-        """Drop the ghosts seen before `older_than` (monotonic); return their nodes."""
-        old = [uid for uid, ghost in self.ghosts.items() if ghost.seen_monotonic < older_than]
-        nodes = {self.ghosts[uid].node for uid in old}
-        self._drop_ghosts(old)
-        return nodes
+    def expire_ghosts(self, *, older_than: float) -> bool:
+        """Drop the ghosts seen before `older_than` (monotonic); True when any went."""
+        return self._drop_ghosts(
+            uid for uid, ghost in self.ghosts.items() if ghost.seen_monotonic < older_than
+        )
 
     def forget_node(self, node: str) -> None:
         """Drop the ghosts of a node that was deleted: its machine is gone."""
         self._drop_ghosts(uid for uid, ghost in self.ghosts.items() if ghost.node == node)
+        if node not in self.by_node:
+            self.usages.pop(node, None)
+
+    def _keep_ghost_if_bound(self, entry: Entry, version: int) -> None:
+        """Keep counting one that a machine may be running; before Bound none does."""
+        if entry.node and entry.phase != "Reserved":
+            self._keep_ghost(entry, version)
 
     def _keep_ghost(self, entry: Entry, version: int) -> None:
-        if entry.node and entry.phase not in UNCLAIMED and not entry.unreadable:
-            self.ghosts[entry.uid] = Ghost(entry.node, entry.weight, version, self.monotonic())
-            self._usage_of(entry.node).add(entry.weight, creating=False)
+        self._drop_ghosts({entry.uid} & self.ghosts.keys())
+        ghost = Ghost(
+            entry.node, entry.weight, version, self.monotonic(), unreadable=bool(entry.unreadable)
+        )
+        self.ghosts[entry.uid] = ghost
+        self._count_ghost(ghost, 1)
 
     def _drop_ghosts(self, uids: Iterable[str]) -> bool:
         dropped = [self.ghosts.pop(uid) for uid in list(uids)]
         for ghost in dropped:
-            self._usage_of(ghost.node).add(ghost.weight, creating=False, sign=-1)
+            self._count_ghost(ghost, -1)
         return bool(dropped)
 
     # Counting
 
     def _rebuild(self, entries: Iterable[Entry]) -> None:
+        self._touched |= self.usages.keys()
         self.entries, self.by_node, self.usages, self.blind = {}, {}, {}, {}
         for ghost in self.ghosts.values():
-            self._usage_of(ghost.node).add(ghost.weight, creating=False)
+            self._count_ghost(ghost, 1)
         for entry in entries:
             self._put(entry)
 
@@ -211,17 +236,28 @@ class Ledger:
         del self.entries[entry.uid]
         self.blind.pop(entry.uid, None)
         if entry.node:
-            del self.by_node[entry.node][entry.uid]
+            others = self.by_node[entry.node]
+            del others[entry.uid]
+            if not others:
+                del self.by_node[entry.node]
             self._count(entry, -1)
 
     def _count(self, entry: Entry, sign: int) -> None:
-        usage = self._usage_of(entry.node)
+        usage = self._usage_to_change(entry.node)
         if entry.unreadable:
             usage.unreadable += sign
         else:
             usage.add(entry.weight, creating=entry.phase in CREATING, sign=sign)
 
-    def _usage_of(self, node: str) -> Usage:
+    def _count_ghost(self, ghost: Ghost, sign: int) -> None:
+        usage = self._usage_to_change(ghost.node)
+        if ghost.unreadable:
+            usage.unreadable += sign
+        else:
+            usage.add(ghost.weight, creating=False, sign=sign)
+
+    def _usage_to_change(self, node: str) -> Usage:
+        self._touched.add(node)
         usage = self.usages.get(node)
         if usage is None:
             usage = self.usages[node] = Usage()

@@ -10,9 +10,10 @@ import msgspec
 from cubesched.api.quantity import QuantityError, parse_millis, parse_units
 from cubesched.core.scheduler_settings import Settings
 from cubesched.core.snapshot import NO_LIMIT, Safety, Taint
-from cubesched.fleet.objects import NodeAmounts, NodeObject, NodeSpec, Quantity
+from cubesched.fleet.objects import NamedObject, NodeAmounts, NodeObject, NodeSpec, Quantity
 
 _NODE = msgspec.json.Decoder(NodeObject)
+_NAMED = msgspec.json.Decoder(NamedObject)
 _SPEC = msgspec.json.Decoder(NodeSpec)
 _GIB = 1 << 30
 
@@ -39,15 +40,20 @@ class NodeRecord:
 
 
 def read_node(raw: bytes) -> NodeRecord:
-    """Read one stored SandboxNode; raises msgspec.MsgspecError when not even its name is there."""
-    node = _NODE.decode(raw)
+    """Read one stored SandboxNode; raises msgspec.MsgspecError when not even its name is there.
+
+    One that cannot be read otherwise still stands, as a node that takes nothing: what runs on
+    it must not be taken for lost.
+    """
     try:
+        node = _NODE.decode(raw)
         return _record(node, _SPEC.decode(node.spec))
     except (msgspec.MsgspecError, QuantityError) as error:
+        meta = _NAMED.decode(raw).metadata
         return NodeRecord(
-            name=node.metadata.name,
-            uid=node.metadata.uid,
-            labels=node.metadata.labels or {},
+            name=meta.name,
+            uid=meta.uid,
+            labels={},
             instance_type="",
             taints=(),
             templates=frozenset(),
@@ -102,8 +108,8 @@ def _safety(node: NodeObject, spec: NodeSpec) -> Safety:
 
 
 def scaled(amount: int, ratio: Fraction) -> int:
-    """Return amount times ratio, rounded down, exactly."""
-    return amount * ratio.numerator // ratio.denominator
+    """Return amount times ratio, rounded down, exactly; never more than NO_LIMIT."""
+    return min(NO_LIMIT, amount * ratio.numerator // ratio.denominator)
 
 
 def memory_reserved_bytes(record: NodeRecord, settings: Settings) -> int:

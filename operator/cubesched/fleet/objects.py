@@ -29,6 +29,19 @@ class Meta(_Struct, frozen=True):
     creation_timestamp: str = ""
 
 
+class Name(_Struct, frozen=True):
+    """Who an object is, and nothing else."""
+
+    name: str
+    uid: str = ""
+
+
+class NamedObject(_Struct, frozen=True):
+    """An object of which nothing but its name can be read."""
+
+    metadata: Name
+
+
 class Condition(_Struct, frozen=True):
     """One of status.conditions."""
 

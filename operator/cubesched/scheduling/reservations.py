@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from cubesched.core.decision import Placed, Reason
 from cubesched.core.explaining import placed_line
 from cubesched.core.request import Request
+from cubesched.fleet.assumptions import Assumption
 from cubesched.fleet.entries import Entry, Weight
-from cubesched.fleet.fleet import Assumption, Fleet
+from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
 from cubesched.fleet.rendezvous import ranking
 from cubesched.scheduling import statuses

@@ -1,0 +1,119 @@
+"""Reading one stored request: exact, and honest about what cannot be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.fleet.objects import GIB, a_request_dict, a_request_object, as_json
+
+from cubesched.fleet.entries import InvalidSpec, read_entry
+
+
+def test_a_request_that_was_never_touched_is_pending() -> None:
+    entry = read_entry(a_request_object("r1", version=7, labels={"workload": "burst"}))
+
+    assert (entry.key, entry.uid, entry.version, entry.phase) == (
+        "default/r1",
+        "uid-r1",
+        7,
+        "Pending",
+    )
+    assert (entry.node, entry.reservation_id, entry.replica, entry.unreadable) == ("", "", "", "")
+    assert entry.labels == {"workload": "burst"}
+
+
+def test_what_others_keep_in_the_status_is_not_lost() -> None:
+    entry = read_entry(a_request_object(phase="Bound", node="n1", aFieldOfNextYear={"x": [1]}))
+
+    assert b"aFieldOfNextYear" in entry.status_raw
+
+
+@pytest.mark.parametrize(
+    ("cpu", "millis"),
+    [
+        ("0.57", 570),
+        ("4.35", 4350),
+        ("2.3", 2300),
+        ("1.1", 1100),
+        ("100u", 1),
+        (2, 2000),
+        ("1e3", 1_000_000),
+    ],
+)
+def test_cpu_is_read_exactly_and_rounded_up(cpu: Any, millis: int) -> None:
+    entry = read_entry(a_request_object(cpu=cpu))
+
+    assert entry.request(attempt=0, refused_nodes=()).cpu_millis == millis
+
+
+@pytest.mark.parametrize(
+    ("memory", "size"),
+    [("1.5Gi", GIB * 3 // 2), ("9007199254740993", (1 << 53) + 1), ("1", 1), ("100m", 1)],
+)
+def test_memory_is_read_exactly_and_rounded_up(memory: str, size: int) -> None:
+    entry = read_entry(a_request_object(memory=memory))
+
+    assert entry.request(attempt=0, refused_nodes=()).memory_bytes == size
+
+
+@pytest.mark.parametrize("cpu", ["", "lots", "-1", "0", "NaN", "1 ", "9" * 30, 0, -1, 0.5])
+def test_a_size_that_is_none_is_refused_by_its_field(cpu: Any) -> None:
+    entry = read_entry(a_request_object(cpu=cpu))
+
+    assert entry.unreadable == ""
+    with pytest.raises(InvalidSpec, match=r"spec\.resources\.cpu: "):
+        entry.request(attempt=0, refused_nodes=())
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", {"resources": {"cpu": "1"}}, {"resources": 7}])
+def test_a_spec_that_is_none_is_refused_and_keeps_its_other_answers(spec: Any) -> None:
+    entry = read_entry(as_json({**a_request_dict(), "spec": spec}))
+
+    with pytest.raises(InvalidSpec, match=r"^spec: "):
+        entry.request(attempt=0, refused_nodes=())
+    assert (entry.priority(), entry.template_id) == (0, "")
+
+
+def test_a_request_without_any_spec_is_refused() -> None:
+    raw = a_request_dict()
+    del raw["spec"]
+
+    with pytest.raises(InvalidSpec):
+        read_entry(as_json(raw)).request(attempt=0, refused_nodes=())
+
+
+def test_the_pipeline_sees_the_whole_spec() -> None:
+    spec = {
+        "instanceType": "gpu",
+        "priority": 5,
+        "allowNonLocalTemplate": True,
+        "templateNodeScope": ["n1"],
+        "nodeSelector": {"b": "2", "a": "1"},
+        "tolerations": [{"key": "k", "operator": "Exists"}],
+        "aFieldOfNextYear": {},
+    }
+    entry = read_entry(a_request_object(template="t1", spec=spec))
+
+    request = entry.request(attempt=3, refused_nodes=("n9",))
+
+    assert (request.instance_type, request.template_id, request.priority) == ("gpu", "t1", 5)
+    assert (request.template_node_scope, request.allow_non_local_template) == (("n1",), True)
+    assert request.node_selector == (("a", "1"), ("b", "2"))
+    assert [(t.key, t.operator, t.effect) for t in request.tolerations] == [("k", "Exists", "")]
+    assert (request.attempt, request.refused_nodes) == (3, ("n9",))
+    assert entry.template_id == "t1"
+
+
+def test_an_object_that_is_no_object_is_unreadable_and_names_no_node() -> None:
+    entry = read_entry(b"[]")
+
+    assert entry.unreadable
+    assert entry.node == ""
+    assert entry.phase == "Unreadable"
+
+
+def test_the_node_uid_is_that_of_the_reservation() -> None:
+    entry = read_entry(a_request_object(phase="Bound", node="n1", reservation={"nodeUID": "u1"}))
+
+    assert (entry.node_uid, entry.reservation_id, entry.replica) == ("u1", "id-1", "replica-a")
