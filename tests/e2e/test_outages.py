@@ -14,6 +14,7 @@ def test_scheduling_goes_on_without_redis_and_the_fleet_is_fresh_again_after_it(
 ) -> None:
     operating.start_nodes(2, "--cpu", "16", "--memory", "64Gi")
     operating.start_replica()
+    wait_until(lambda: operating.metric("a", "cubesched_nodes", state="ok") == 2, what="usable")
     control_plane.kill_redis()
     try:
         wait_until(lambda: operating.metric("a", "cubesched_redis_up") == 0, what="noticed")

@@ -48,11 +48,11 @@ GRANTS: Final = (
         (f"{PROFILES.plural}/status", f"{CONFIGS.plural}/status", f"{NODES.plural}/status"),
         ("patch",),
     ),
-    Grant(OPERATOR, ("events",), ("create", "patch"), group="events.k8s.io"),
+    Grant(OPERATOR, ("events",), ("create",), group="events.k8s.io"),
     Grant(
         OPERATOR,
         ("leases",),
-        (*READ, "create", "update", "delete"),
+        ("get", "list", "create", "update", "delete"),
         group="coordination.k8s.io",
         is_local=True,
     ),

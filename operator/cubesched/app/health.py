@@ -20,6 +20,8 @@ class Health:
     def __init__(self, replica: Replica, policy: ActivePolicy, reader: MetricsReader) -> None:
         self._replica, self._policy, self._reader = replica, policy, reader
         self._redis_seen = False
+        self.waiting_for = "starting"
+        """What the start waits for: CRDs, rights; empty once everything runs."""
 
     def register(self, server: TelemetryServer) -> None:
         """Add every check to the server."""
@@ -28,6 +30,7 @@ class Health:
         server.add_live("scheduler", self._stuck)
         for name in self._replica.watches:
             server.add_ready(f"list-{name}", lambda name=name: self._unlisted(name))  # type: ignore[misc]
+        server.add_ready("cluster", lambda: self.waiting_for or None)
         server.add_ready("policy", self._no_policy)
         server.add_ready("requests-readable", self._blind)
         server.add_ready("redis", self._never_reported)
@@ -37,6 +40,8 @@ class Health:
         return f"nothing heard for {age:.0f} s" if age > SILENT_SECONDS else None
 
     def _stuck(self) -> str | None:
+        if self.waiting_for:
+            return None
         age = self._replica.scheduler.seconds_since_turn()
         return f"no turn taken for {age:.0f} s" if age > BEAT_SECONDS else None
 

@@ -4,36 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import secrets
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from cubesched.adapters.clock import SystemClock
-from cubesched.adapters.cluster.backoff import Backoff
 from cubesched.adapters.cluster.connection import AiohttpTransport, Connection, connect
 from cubesched.adapters.cluster.events import EventPoster
 from cubesched.adapters.cluster.leases import LeaseStore
+from cubesched.adapters.cluster.probing import missing_rights, wait_for_api
 from cubesched.adapters.cluster.writes import StatusApplier
 from cubesched.adapters.nodemetrics.reader import MetricsReader
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.adapters.telemetry.server import TelemetryServer
 from cubesched.adapters.telemetry.stalls import StallDetector
-from cubesched.api import SYSTEM_NAMESPACE
+from cubesched.api import RESOURCES, SYSTEM_NAMESPACE
 from cubesched.app.gauges import Gauges
 from cubesched.app.health import Health
 from cubesched.app.replica import Replica
+from cubesched.app.rights import operator_rights
 from cubesched.app.timed_policy import TimedPolicy
 from cubesched.core.errors import CubeschedError
 from cubesched.fleet.rendezvous import Member
 from cubesched.handlers.node_verdicts import NodeVerdicts
-from cubesched.handlers.operator import run_kopf, wait_for_kinds
+from cubesched.handlers.operator import run_kopf
 from cubesched.handlers.policy_reconciler import PolicyReconciler
 from cubesched.policy.active import ActivePolicy
 from cubesched.policy.objects import Problem
 from cubesched.settings import OperatorSettings
 
 _LOG = logging.getLogger(__name__)
+RIGHTS_SECONDS = 2.0
 
 
 class Operator:
@@ -46,6 +49,7 @@ class Operator:
         self._transport = AiohttpTransport(connection)
         self.meter, clock, dice = Meter(), SystemClock(), random.SystemRandom().random
         self.policy = ActivePolicy()
+        self._rights = operator_rights(settings.namespace or SYSTEM_NAMESPACE)
         self._events = EventPoster(self._transport, self.meter, instance=self.identity)
         namespace = settings.namespace or SYSTEM_NAMESPACE
         leases = LeaseStore(self._transport, namespace, clock=clock)
@@ -133,9 +137,24 @@ class Operator:
         """Serve until SIGTERM or a fault; return the exit code."""
         async with self._transport, self.server:
             _LOG.info("replica %s serves probes on port %d", self.identity, self.server.port)
-            await wait_for_kinds(self._transport, Backoff(random.SystemRandom().random))
+            await self._wait_for_the_cluster()
             await run_kopf(self, self._stop)
         return 1 if self._fault else 0
+
+    async def _wait_for_the_cluster(self) -> None:
+        """Wait for the CRDs and for every right: Kopf would serve nothing, or end, without."""
+        await wait_for_api(
+            self._transport, RESOURCES, timeout_seconds=math.inf, on_wait=self._say_waiting
+        )
+        while missing := await missing_rights(self._transport, self._rights):
+            self._say_waiting(f"not allowed to {', '.join(missing)}; apply deploy/rbac.yaml")
+            await asyncio.sleep(RIGHTS_SECONDS)
+        self.health.waiting_for = ""
+
+    def _say_waiting(self, what: str) -> None:
+        if what != self.health.waiting_for:
+            _LOG.warning("waiting: %s", what)
+        self.health.waiting_for = what
 
 
 async def run_operator(settings: OperatorSettings) -> int:

@@ -69,8 +69,11 @@ class Processes:
 
     def stop(self, name: str, *, seconds: float = 15.0) -> tuple[int, str]:
         """Stop one with SIGTERM; return its exit code and what it printed."""
+        self.running[name].terminate()
+        return self._wait(name, seconds)
+
+    def _wait(self, name: str, seconds: float) -> tuple[int, str]:
         process = self.running.pop(name)
-        process.terminate()
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -91,7 +94,7 @@ class Processes:
         for process in self.running.values():
             process.terminate()
         for name in reversed(list(self.running)):
-            self.stop(name)
+            self._wait(name, 15.0)
 
 
 def _check(name: str, process: subprocess.Popen[bytes], directory: Path) -> None:
