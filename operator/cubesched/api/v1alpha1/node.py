@@ -17,6 +17,8 @@ from cubesched.api.v1alpha1.values import (
     TemplateID,
 )
 
+Limit = Annotated[int, Field(ge=1, le=100_000)]
+
 
 class Taint(Model):
     """Keeps away requests that do not tolerate it."""
