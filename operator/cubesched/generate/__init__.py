@@ -1,4 +1,4 @@
-"""Everything that is made from the models: CRDs, roles, admission policies, reference pages.
+"""Everything that is made from models and tables: CRDs, roles, admission rules, reference pages.
 
 The files are committed; `check` tells where they differ from what the models say now.
 """
@@ -11,6 +11,9 @@ from pathlib import Path
 from cubesched.generate.admission import admission
 from cubesched.generate.crds import crd
 from cubesched.generate.kinds import KINDS
+from cubesched.generate.metrics import metrics_page
+from cubesched.generate.nodereport import nodereport_page
+from cubesched.generate.plugins import plugins_page
 from cubesched.generate.rbac import rbac
 from cubesched.generate.reference import page
 from cubesched.generate.yamltext import documents
@@ -46,6 +49,12 @@ def files() -> Iterator[tuple[Path, str]]:
     for kind in KINDS:
         yield Path("crds", f"{kind.resource.plural}.yaml"), documents([crd(kind)])
         yield Path("docs", "reference", f"{kind.resource.kind.lower()}.md"), page(kind)
+    for name, text in (
+        ("metrics", metrics_page()),
+        ("nodereport", nodereport_page()),
+        ("plugins", plugins_page()),
+    ):
+        yield Path("docs", "reference", f"{name}.md"), text
     yield Path("deploy", "rbac.yaml"), documents(rbac())
     yield Path("deploy", "admission.yaml"), documents(admission())
 

@@ -46,7 +46,7 @@ METRICS: Final = (
         "scheduler_attempts_total",
         Kind.COUNTER,
         ("profile", "result", "reason"),
-        "Decisions, by result (reserved, unschedulable, error) and the reason shown to users.",
+        "Decisions, by result (reserved or unschedulable) and the reason shown to users.",
     ),
     Metric(
         "scheduler_duration_seconds",
@@ -127,7 +127,7 @@ METRICS: Final = (
         "cubesched_profile_info",
         Kind.GAUGE,
         ("profile", "revision", "source"),
-        "1 for each Profile in the running set; source is object, factory or legacy.",
+        "1 for each Profile in the running set; source is custom, factory or none.",
     ),
     Metric(
         "cubesched_profile_compile_failures_total",

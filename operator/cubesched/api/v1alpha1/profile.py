@@ -44,7 +44,7 @@ class Plugin(Model):
     """What filters and scores have in common."""
 
     name: Annotated[str, Field(min_length=1, max_length=63)]
-    """The plugin's name; `cubesched plugins` lists them."""
+    """The plugin's name, one of the built-in plugins."""
     type: Literal["builtin"] = "builtin"
     """What kind of plugin it is. Default: builtin, the only kind so far."""
     enabled: bool = True
