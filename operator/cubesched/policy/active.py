@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from cubesched.policy.compiler import CompileResult, compile_set
@@ -52,7 +51,10 @@ class ActivePolicy:
 
     def __init__(self, await_kinds: Collection[str] = (PROFILE_KIND, CONFIG_KIND)) -> None:
         self.current: PolicySet | None = None
-        """None until a first set compiles: then the reason is NoActivePolicy."""
+        """None until a first set compiles: then the reason is NoActivePolicy.
+
+        A set is immutable: an attempt that has read it keeps it, whatever is swapped in.
+        """
         self.on_change: list[Callable[[PolicySet], None]] = []
         """Called after each swap, with the new set."""
         self.on_reject: list[Callable[[Sequence[Problem]], None]] = []
@@ -68,11 +70,6 @@ class ActivePolicy:
     def mark_listed(self, kind: str) -> None:
         """Note that the first complete list of this kind is in."""
         self._unlisted.discard(kind)
-
-    @contextmanager
-    def lease(self) -> Iterator[PolicySet | None]:
-        """Give one attempt the set it keeps to its end, whatever is swapped in meanwhile."""
-        yield self.current
 
     def offer(self, profiles: Sequence[PolicyObject], config: PolicyObject | None) -> CompileResult:
         """Compile the objects; run them when they compile, else keep the previous set."""

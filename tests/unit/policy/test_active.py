@@ -49,11 +49,11 @@ def test_an_invalid_set_keeps_the_previous_one_running(policy: ActivePolicy) -> 
 def test_a_lease_keeps_its_set_while_another_is_swapped_in(policy: ActivePolicy) -> None:
     policy.offer([a_profile("a")], None)
 
-    with policy.lease() as leased:
-        policy.offer([a_profile("b")], None)
+    leased = policy.current
+    policy.offer([a_profile("b")], None)
 
-        assert leased is not None
-        assert [p.name for p in leased.profiles] == ["a"]
+    assert leased is not None
+    assert [p.name for p in leased.profiles] == ["a"]
     assert policy.current is not None
     assert [p.name for p in policy.current.profiles] == ["b"]
 
