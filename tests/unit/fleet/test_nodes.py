@@ -51,7 +51,11 @@ def test_taints_templates_labels_and_type_are_read() -> None:
     )
 
     assert record.taints == (Taint("k", "v", "NoSchedule"),)
-    assert (record.templates, record.labels, record.instance_type) == ({"t1"}, {"zone": "a"}, "gpu")
+    assert (record.templates, record.labels, record.instance_type) == (
+        frozenset({"t1"}),
+        {"zone": "a"},
+        "gpu",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,306 @@
+"""Whatever happens, in whatever order: the columns equal a recount from scratch.
+
+A random history of stream events, lists, plans, nodes and reports runs against the fleet and
+against a plain model that only remembers what stands; after every step each row is counted anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.unit.fleet.objects import (
+    a_node_object,
+    a_request_dict,
+    a_request_object,
+    as_json,
+)
+from typing_extensions import override
+
+from cubesched.fleet.assumptions import Assumption
+from cubesched.fleet.entries import Weight
+from cubesched.fleet.fleet import Fleet
+from cubesched.fleet.ledger import CREATING
+from cubesched.fleet.metrics_layout import NodeReport, decode_all, encode
+
+MAX_AGE = 300.0
+NODES = st.sampled_from(["n1", "n2", "n3", "n4"])
+UIDS = st.sampled_from(["a", "b", "c", "d", "e"])
+TEMPLATES = st.sampled_from(["", "t1", "t2"])
+PHASES = st.sampled_from(
+    ["Pending", "Reserved", "Bound", "Starting", "Running", "Paused", "Evicting", "Unheard",
+     "Succeeded", "Failed"]
+)  # fmt: skip
+SIZES = st.integers(0, 5_000)
+ON_NODE = frozenset({"Reserved", "Bound", "Starting", "Running", "Paused", "Evicting", "Unheard"})
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One request as the server holds it."""
+
+    uid: str
+    phase: str
+    node: str
+    cpu: int
+    template: str
+    readable: bool = True
+
+    @property
+    def counted(self) -> bool:
+        return bool(self.node) and self.phase in ON_NODE
+
+    def raw(self, version: int) -> bytes:
+        fields: dict[str, Any] = {
+            "uid": self.uid,
+            "version": version,
+            "phase": self.phase,
+            "node": self.node,
+            "template": self.template,
+            "reservation": {"cpuMillis": self.cpu, "memoryBytes": 3 * self.cpu, "diskBytes": 7},
+        }
+        if self.readable:
+            return a_request_object(self.uid, **fields)
+        return as_json(a_request_dict(self.uid, **fields, refusals="none"))
+
+
+@dataclass
+class Gone:
+    """A deleted request that a machine may still run."""
+
+    stored: Stored
+    version: int
+    seen: float
+
+
+class Recount(RuleBasedStateMachine):
+    """The fleet beside a model that counts everything anew each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.version = 1000.0, 1
+        self.fleet = Fleet(monotonic=lambda: self.now, wall=lambda: self.now)
+        self.stored: dict[str, Stored] = {}
+        self.gone: dict[str, Gone] = {}
+        self.plans: dict[str, Assumption] = {}
+        self.nodes: dict[str, str] = {}
+        self.foreign: dict[str, int] = {}
+        self.reported: dict[str, tuple[int, int]] = {}
+        self.fleet.ledger.complete(self.version)
+
+    def next_version(self) -> int:
+        self.version += 1
+        return self.version
+
+    # The stream of requests
+
+    @rule(uid=UIDS, phase=PHASES, node=NODES, cpu=SIZES, template=TEMPLATES, readable=st.booleans())
+    def change(
+        self, uid: str, phase: str, node: str, cpu: int, template: str, readable: bool
+    ) -> None:
+        known = self.stored.get(uid)
+        template = known.template if known else template  # a spec does not change
+        node = node if phase != "Pending" else ""
+        stored = Stored(uid, phase, node, cpu, template, readable or phase == "Pending")
+        version = self.next_version()
+        kind = "MODIFIED" if known else "ADDED"
+        self.fleet.ledger.event(kind, stored.raw(version), version)
+        self.stored[uid] = stored
+        self.gone.pop(uid, None)
+
+    @rule(uid=UIDS)
+    def delete(self, uid: str) -> None:
+        stored = self.stored.pop(uid, None)
+        if stored is None:
+            return
+        version = self.next_version()
+        self.fleet.ledger.event("DELETED", stored.raw(version), version)
+        if stored.counted and stored.phase != "Reserved":
+            self.gone[uid] = Gone(stored, version, self.now)
+
+    @rule(lost=st.sets(UIDS), phase=PHASES)
+    def list_again(self, lost: set[str], phase: str) -> None:
+        """Some were deleted while nobody looked, one has moved on."""
+        version = self.next_version()
+        for uid in lost & self.stored.keys():
+            stored = self.stored.pop(uid)
+            if stored.counted:
+                self.gone[uid] = Gone(stored, version, self.now)
+        for uid in list(self.stored)[:1]:
+            self.stored[uid] = replace(self.stored[uid], phase=phase)
+        ledger = self.fleet.ledger
+        ledger.reset()
+        for stored in self.stored.values():
+            ledger.seen(stored.raw(version))
+        ledger.complete(version)
+
+    # Plans
+
+    @rule(uid=UIDS, node=NODES, cpu=SIZES, template=TEMPLATES)
+    def assume(self, uid: str, node: str, cpu: int, template: str) -> None:
+        self.plans[uid] = Assumption(node, Weight(cpu, 3 * cpu, 7), template)
+        self.fleet.assume(uid, self.plans[uid])
+
+    @rule(uid=UIDS)
+    def release(self, uid: str) -> None:
+        self.plans.pop(uid, None)
+        self.fleet.release(uid)
+
+    # Nodes
+
+    @rule(node=NODES, uid=st.sampled_from(["x", "y"]), templates=st.sets(TEMPLATES))
+    def put_node(self, node: str, uid: str, templates: set[str]) -> None:
+        if self.nodes.get(node, uid) != uid:
+            self._node_gone(node)
+        self.nodes[node] = uid
+        raw = a_node_object(node, uid=f"{node}-{uid}", templates=sorted(templates - {""}))
+        self.fleet.event("ADDED", raw, self.next_version())
+
+    @rule(node=NODES)
+    def delete_node(self, node: str) -> None:
+        if node in self.nodes:
+            raw = a_node_object(node, uid=f"{node}-{self.nodes[node]}")
+            self._node_gone(node)
+            self.fleet.event("DELETED", raw, self.next_version())
+
+    @rule(kept=st.dictionaries(NODES, st.sampled_from(["x", "y"])))
+    def list_nodes(self, kept: dict[str, str]) -> None:
+        self.fleet.reset()
+        for node, uid in kept.items():
+            self.fleet.seen(a_node_object(node, uid=f"{node}-{uid}"))
+        self.fleet.complete(self.next_version())
+        for node in list(self.nodes):
+            if kept.get(node) != self.nodes[node]:
+                self._node_gone(node)
+        self.nodes = kept
+
+    def _node_gone(self, node: str) -> None:
+        del self.nodes[node]
+        self.foreign.pop(node, None)
+        self.reported.pop(node, None)
+        self.gone = {uid: gone for uid, gone in self.gone.items() if gone.stored.node != node}
+
+    # Reports and time
+
+    @rule(
+        nodes=st.sets(NODES),
+        uid=st.sampled_from(["x", "y"]),
+        foreign=SIZES,
+        sandboxes=st.integers(-1, 4),
+        creating=st.integers(-1, 4),
+        behind=st.integers(0, 4),
+    )
+    def report(
+        self, nodes: set[str], uid: str, foreign: int, sandboxes: int, creating: int, behind: int
+    ) -> None:
+        applied = max(0, self.version - behind)
+        report = NodeReport(
+            node_uid="",
+            stamp_ms=int(self.now * 1000),
+            applied_version=applied,
+            foreign_cpu_millis=foreign,
+            sandboxes=sandboxes,
+            creating=creating,
+        )
+        self.fleet.take_reports(
+            decode_all({n.encode(): encode(replace(report, node_uid=f"{n}-{uid}")) for n in nodes})
+        )
+        for node in nodes:
+            if self.nodes.get(node) == uid:
+                self.foreign[node] = foreign
+                self.reported[node] = (sandboxes, creating)
+                self._let_go(lambda gone, node=node: (
+                    gone.stored.node == node and gone.version <= applied
+                ))  # fmt: skip
+        self._let_go(lambda gone: gone.seen < self.now - MAX_AGE)
+
+    @rule(seconds=st.sampled_from([1.0, 200.0]))
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.fleet.sweep()
+        self._let_go(lambda gone: gone.seen < self.now - MAX_AGE)
+
+    def _let_go(self, of: Any) -> None:
+        self.gone = {uid: gone for uid, gone in self.gone.items() if not of(gone)}
+
+    # The recount
+
+    @invariant()
+    def rows_equal_a_recount(self) -> None:
+        view = self.fleet.snapshot
+        assert list(view.names) == sorted(self.nodes)
+        for row, node in enumerate(view.names):
+            here = [stored for stored in self.stored.values()
+                    if stored.counted and stored.node == node]  # fmt: skip
+            ghosts = [gone.stored for gone in self.gone.values() if gone.stored.node == node]
+            plans = [plan for plan in self.plans.values() if plan.node == node]
+            weights = [s.cpu for s in here + ghosts if s.readable]
+            weights += [plan.weight.cpu_millis for plan in plans]
+            creates = len(plans) + sum(s.phase in CREATING for s in here if s.readable)
+            told_sandboxes, told_creating = self.reported.get(node, (-1, -1))
+            assert {
+                "cpu": view.cpu_used_millis[row] - self.foreign.get(node, 0),
+                "memory": view.memory_used_bytes[row],
+                "disk": view.disk_used_bytes[row],
+                "sandboxes": view.sandboxes[row],
+                "creating": view.creating[row],
+                "creating_ledger": view.creating_ledger[row],
+                "unreadable": self.fleet.columns.reported.unreadable[row],
+            } == {
+                "cpu": sum(weights),
+                "memory": 3 * sum(weights),
+                "disk": 7 * len(weights),
+                "sandboxes": max(len(weights), told_sandboxes),
+                "creating": max(creates, told_creating),
+                "creating_ledger": creates,
+                "unreadable": any(not s.readable for s in here + ghosts),
+            }
+
+    @invariant()
+    def creates_of_each_template_equal_a_recount(self) -> None:
+        expected: Counter[tuple[str, str]] = Counter()
+        for stored in self.stored.values():
+            if stored.counted and stored.phase in CREATING and stored.readable:
+                expected[stored.template, stored.node] += 1
+        for plan in self.plans.values():
+            expected[plan.template_id, plan.node] += 1
+        view = self.fleet.snapshot
+        found = {
+            (template, node): int(number)
+            for template, column in view.template_creating.items()
+            for node, number in zip(view.names, column.tolist(), strict=True)
+            if number
+        }
+        assert found == {
+            pair: number for pair, number in expected.items() if pair[0] and pair[1] in self.nodes
+        }
+        assert all(column.any() for column in view.template_creating.values())
+
+    @override
+    def teardown(self) -> None:
+        """At rest, when every plan is given up and everything is deleted, nothing is left."""
+        for uid in list(self.plans):
+            self.release(uid)
+        for uid in list(self.stored):
+            self.delete(uid)
+        self.pass_time(200.0)
+        self.pass_time(200.0)
+        self.rows_equal_a_recount()
+        ledger = self.fleet.ledger
+        assert self.fleet.assumed == 0
+        assert (ledger.entries, ledger.by_node, ledger.ghosts, ledger.blind) == ({}, {}, {}, {})
+        assert all(not (u.cpu_millis or u.sandboxes or u.creating) for u in ledger.usages.values())
+        assert self.fleet.snapshot.template_creating == {}
+
+
+TestRecount = Recount.TestCase
+TestRecount.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
