@@ -121,6 +121,8 @@ class Auditor:
         old, new = before["phase"], after["phase"]
         old_id, new_id = _reservation_id(before), _reservation_id(after)
         if (old, old_id) == (new, new_id):
+            if before.get("nodeName") != after.get("nodeName"):
+                self._object(change, "changed its node under the same reservation id")
             return
         self.fired[f"{old} -> {new}"] += 1
         if (old, new) not in ALLOWED:

@@ -18,12 +18,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
+from tests.model.apiserver import everything, least_rights
 from tests.model.auditing import ViolationError
 from tests.model.quiet import complaints, is_settled
-from tests.model.scenario import draw
+from tests.model.scenario import TURNS, draw
 from tests.model.virtualtime import DeadlockError, LivelockError, run_virtual
 from tests.model.world import World
 from typing_extensions import override
@@ -60,18 +62,16 @@ class Errors(logging.Handler):
         self.lines.append(self.format(record))
 
 
-def run_schedule(seed: int, *, trace: str = "") -> Result:
+def run_schedule(seed: int, *, theme: str = "", trace: str = "", may_patch: bool = False) -> Result:
     """Run one schedule from its seed to its end or its first violation.
 
-    `trace` names an object whose committed states are printed at the end.
+    `trace` names an object whose committed states are printed at the end. With `may_patch` the
+    replicas have more rights than they should.
     """
-    scenario, result = draw(seed), Result(seed)
-    errors = Errors()
-    root = logging.getLogger()
-    root.handlers, root.level = [errors], logging.ERROR
+    scenario, result = draw(seed, theme), Result(seed)
 
     async def main() -> None:
-        world = World(scenario)
+        world = World(scenario, rights=everything if may_patch else least_rights)
         try:
             await _happen(world)
             await _fall_quiet(world, errors)
@@ -79,11 +79,25 @@ def run_schedule(seed: int, *, trace: str = "") -> Result:
             _sum_up(world, result)
             _print_trace(world, trace)
 
-    try:
-        run_virtual(main)
-    except FAILURES as problem:
-        result.problem = f"{type(problem).__name__}: {problem}"
+    with _logged_errors() as errors:
+        try:
+            run_virtual(main)
+        except FAILURES as problem:
+            result.problem = f"{type(problem).__name__}: {problem}"
     return result
+
+
+@contextmanager
+def _logged_errors() -> Iterator[Errors]:
+    root, errors = logging.getLogger(), Errors()
+    before = root.handlers, root.level
+    root.handlers = [errors]
+    root.setLevel(logging.ERROR)
+    try:
+        yield errors
+    finally:
+        root.handlers = before[0]
+        root.setLevel(before[1])
 
 
 async def _happen(world: World) -> None:
@@ -145,6 +159,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Replay seeded schedules of the binding protocol.")
     parser.add_argument("--seeds", default="0-9", help="for example 3 or 0-9,17")
     parser.add_argument("--seconds", type=float, default=600, help="begin no schedule after this")
+    parser.add_argument("--theme", default="", choices=("", *TURNS), help="instead of the turn's")
+    parser.add_argument("--until", default="", metavar="TEXT", help="pass over other failures")
+    parser.add_argument("--may-patch", action="store_true", help="as no role should allow")
     parser.add_argument("--trace", default="", help="print what became of this object, or all")
     parser.add_argument("--describe", action="store_true", help="print each scenario first")
     options = parser.parse_args(arguments)
@@ -153,10 +170,12 @@ def main(arguments: Sequence[str]) -> int:
         if time.monotonic() - began > options.seconds:
             break
         if options.describe:
-            print(draw(seed).describe(), file=sys.stderr)  # noqa: T201 - a command prints
-        result = run_schedule(seed, trace=options.trace)
+            print(draw(seed, options.theme).describe(), file=sys.stderr)  # noqa: T201 - a command prints
+        result = run_schedule(
+            seed, theme=options.theme, trace=options.trace, may_patch=options.may_patch
+        )
         print(json.dumps(vars(result)), flush=True)  # noqa: T201 - a command prints
-        if result.problem:
+        if result.problem and options.until in result.problem:
             return 1
     return 0
 

@@ -28,7 +28,19 @@ class Mutant:
     """A broken version of the package."""
 
     name: str
+    theme: str
+    """The schedules that show it soonest."""
     edits: tuple[Edit, ...]
+    may_patch: bool = False
+    """Whether the replicas' rights let them patch a status, as they do not otherwise."""
+    shows_as: str = "was confirmed though its reservation never fitted"
+    """What the violation must say: a mutant that merely crashes has shown nothing."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Return the options of the run that is to catch it."""
+        rights = ("--may-patch",) if self.may_patch else ()
+        return ("--theme", self.theme, "--until", self.shows_as, *rights)
 
     def write_to(self, folder: Path) -> None:
         """Copy the package to `folder` with the edits made."""
@@ -46,6 +58,7 @@ class Mutant:
 
 EVALUATE_ON_THE_REPLY = Mutant(
     "evaluate on the reply of the write, not on meeting the reservation in the stream",
+    "mixed",
     (
         Edit(
             "scheduling/inflight.py",
@@ -72,6 +85,7 @@ EVALUATE_ON_THE_REPLY = Mutant(
 )
 COUNT_BOUND_ONLY = Mutant(
     "count bound requests only",
+    "mixed",
     (
         Edit(
             "fleet/ledger.py",
@@ -85,25 +99,36 @@ COUNT_BOUND_ONLY = Mutant(
     ),
 )
 CONFIRM_WITHOUT_ID = Mutant(
-    "confirm whatever reservation is met, not the one that was evaluated",
+    "confirm whatever reservation is met, by a patch without a version, with the right to patch",
+    "late",
     (
         Edit(
             "adapters/cluster/writes.py",
-            '''        """Replace the whole status if the object still is at `resource_version`."""
-''',
-            '''        """Replace the whole status."""
-        if status.get("phase") == "Bound":
-            raw = await get_raw(self._transport, self._resource, name, namespace=namespace)
-            stored = msgspec.json.decode(raw or b"{}")
-            if stored.get("status", {}).get("phase") == "Reserved":
-                resource_version = stored["metadata"]["resourceVersion"]
-                status = {**stored["status"], "phase": "Bound"}
-''',
+            """            return await _send(
+                self._transport,
+                "PUT",
+""",
+            """            if status.get("phase") == "Bound":
+                return await _send(
+                    self._transport,
+                    "PATCH",
+                    self._resource.path(name, namespace=namespace, subresource="status"),
+                    params={},
+                    body=b'{"status": {"phase": "Bound"}}',
+                    content_type="application/merge-patch+json",
+                )
+            return await _send(
+                self._transport,
+                "PUT",
+""",
         ),
     ),
+    may_patch=True,
+    shows_as="to Bound",
 )
 USE_THE_INCONSISTENT_TOKEN = Mutant(
     "go on with an inconsistent continue token",
+    "listing",
     (
         Edit(
             "adapters/cluster/listwatch.py",
@@ -126,30 +151,29 @@ USE_THE_INCONSISTENT_TOKEN = Mutant(
 )
 SKIP_THE_UNREADABLE = Mutant(
     "skip an object that cannot be read",
+    "unreadable",
     (
         Edit(
             "fleet/ledger.py",
-            "    def _put(self, entry: Entry) -> None:\n",
-            """    def _put(self, entry: Entry) -> None:
+            "            entry = read_entry(raw)\n            self._seen",
+            """            entry = read_entry(raw)
+            if entry.unreadable:
+                return
+            self._seen""",
+        ),
+        Edit(
+            "fleet/ledger.py",
+            "        entry = read_entry(raw)\n        before",
+            """        entry = read_entry(raw)
         if entry.unreadable:
             return
-""",
-        ),
-    ),
-)
-EVALUATE_WHILE_LISTING = Mutant(
-    "evaluate while the list is incomplete",
-    (
-        Edit("fleet/ledger.py", "            self.exact\n            and not", "            not"),
-        Edit(
-            "scheduling/reservations.py",
-            "        if not ledger.exact or ledger.blind:\n",
-            "        if ledger.blind:\n",
+        before""",
         ),
     ),
 )
 KEEP_THE_ID_ON_A_MOVE = Mutant(
     "keep the reservation's id on the direct move",
+    "mixed",
     (
         Edit(
             "scheduling/reservations.py",
@@ -157,9 +181,11 @@ KEEP_THE_ID_ON_A_MOVE = Mutant(
             "            reservation_id=entry.reservation_id or self.new_id(),\n",
         ),
     ),
+    shows_as="changed its node under the same reservation id",
 )
 FORGET_THE_OVERDUE = Mutant(
     "leave overdue reservations to their writers",
+    "late",
     (
         Edit(
             "scheduling/scheduler.py",
@@ -167,6 +193,7 @@ FORGET_THE_OVERDUE = Mutant(
             "",
         ),
     ),
+    shows_as="is still Reserved",
 )
 
 MUTANTS = (
@@ -175,7 +202,6 @@ MUTANTS = (
     CONFIRM_WITHOUT_ID,
     USE_THE_INCONSISTENT_TOKEN,
     SKIP_THE_UNREADABLE,
-    EVALUATE_WHILE_LISTING,
     KEEP_THE_ID_ON_A_MOVE,
     FORGET_THE_OVERDUE,
 )

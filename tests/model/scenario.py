@@ -7,7 +7,7 @@ would hide the combinations that matter.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -40,12 +40,21 @@ EVENTS: Mapping[str, float] = {
 }
 """What may happen, times a virtual second, before a schedule's own factor."""
 
+TROUBLES: Mapping[str, Mapping[str, float]] = {
+    "listing": {"compact": 6.0, "crash": 0.3, "restore": 0.0},
+    "late": {"pause": 2.0, "crash": 0.5, "restore": 0.0},
+    "unreadable": {"corrupt": 1.0, "compact": 1.0, "crash": 0.3, "restore": 0.0},
+}
+"""What is frequent under each theme but `mixed`, times a virtual second."""
+TURNS = ("mixed", "mixed", *TROUBLES)
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """Everything that a seed decides before the first step."""
 
     seed: int
+    theme: str
     replicas: int
     nodes: Mapping[str, NodeLimits]
     policy: PolicySet
@@ -66,14 +75,15 @@ class Scenario:
         """Return one line for people."""
         limits = next(iter(self.nodes.values()))
         return (
-            f"{self.replicas} replicas, {len(self.nodes)} nodes of {limits}, "
+            f"{self.theme}: {self.replicas} replicas, {len(self.nodes)} nodes of {limits}, "
             f"{self.requests_at_once} requests at once, {self.seconds:.0f} s, {self.faults}"
         )
 
 
-def draw(seed: int) -> Scenario:
-    """Draw the world of one seed."""
-    rng = Random(f"scenario {seed}")
+def draw(seed: int, theme: str = "") -> Scenario:
+    """Draw the world of one seed; without a theme, the seed's turn decides that too."""
+    theme = theme or TURNS[seed % len(TURNS)]
+    rng = Random(f"scenario {seed} {theme}")
     cpus = rng.choice((3, 4, 6, 8))
     limits = NodeLimits(
         cpu_millis=cpus * 1000,
@@ -82,9 +92,9 @@ def draw(seed: int) -> Scenario:
         creates=rng.choice((1, 2, 3, 100)),
     )
     number = rng.choice((1, 1, 2, 3, 4))
-    fill = rng.choice((0.9, 1.2, 2.0))
-    return Scenario(
+    drawn = Scenario(
         seed=seed,
+        theme=theme,
         replicas=rng.choice((2, 3, 3, 4)),
         nodes={f"n{index}": limits for index in range(number)},
         policy=_policy(rng),
@@ -92,7 +102,7 @@ def draw(seed: int) -> Scenario:
         rates={name: rate * rng.choice((0, 0.3, 1, 1, 3)) for name, rate in EVENTS.items()}
         | {"create": EVENTS["create"] * rng.choice((0.5, 1, 3))},
         seconds=rng.choice((15.0, 25.0, 40.0)),
-        requests_at_once=max(3, int(fill * number * cpus / 1.6)),
+        requests_at_once=max(3, int(rng.choice((0.9, 1.2, 2.0)) * number * cpus / 1.6)),
         lifetime_seconds=rng.choice((None, (0.5, 4.0), (1.0, 20.0))),
         refuse_rate=rng.choice((0.0, 0.0, 0.1)),
         start_fail_rate=rng.choice((0.0, 0.0, 0.1)),
@@ -100,6 +110,31 @@ def draw(seed: int) -> Scenario:
         bookmark_seconds=rng.choice((2.0, 60.0)),
         writes_land_after_crash=rng.choice((0.0, 0.5, 1.0)),
     )
+    return _themed(drawn, rng)
+
+
+def _themed(drawn: Scenario, rng: Random) -> Scenario:
+    """Make one kind of trouble frequent, so that its rare combinations come up too."""
+    if drawn.theme == "mixed":
+        return drawn
+    crowded = replace(
+        drawn,
+        rates={**drawn.rates, "create": 15.0, "delete": 2.0, **TROUBLES[drawn.theme]},
+        seconds=15.0,
+        requests_at_once=drawn.requests_at_once * 2,
+        lifetime_seconds=(0.2, 2.0),
+    )
+    match drawn.theme:
+        case "listing":
+            faults = Faults(
+                latency_seconds=rng.choice((0.01, 0.05)), watch_drop=0.1, gone_as_http=0.5
+            )
+            return replace(crowded, faults=faults, most_per_page=rng.choice((1, 2, 3)))
+        case "late":
+            faults = replace(drawn.faults, late=0.15, lost_after=0.1, late_seconds=3.0)
+            return replace(crowded, faults=faults, writes_land_after_crash=1.0)
+        case _:
+            return crowded
 
 
 def _policy(rng: Random) -> PolicySet:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import orjson
-from tests.model.apiserver import ADMIN, ApiServer
+from tests.model.apiserver import ADMIN, ApiServer, Rights, least_rights
 from tests.model.auditing import FINISHED, Auditor, ViolationError
 from tests.model.auditing import REQUESTS as REQUESTS_KEY
 from tests.model.client import Call
@@ -34,10 +34,12 @@ UNREADABLE = "unreadable"
 class World:
     """Runs one scenario; everything random comes from its seed."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, *, rights: Rights = least_rights) -> None:
         self.scenario = scenario
         self.rng = Random(f"world {scenario.seed}")
-        self.server = ApiServer(rng=Random(f"server {scenario.seed}"), faults=scenario.faults)
+        self.server = ApiServer(
+            rng=Random(f"server {scenario.seed}"), faults=scenario.faults, rights=rights
+        )
         self.server.most_per_page = scenario.most_per_page
         self.server.bookmark_seconds = scenario.bookmark_seconds
         self.counts: Counter[str] = Counter()
