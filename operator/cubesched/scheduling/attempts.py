@@ -12,6 +12,7 @@ from cubesched.core.decision import Placed, Reason, Rejected
 from cubesched.core.explaining import explanation, message
 from cubesched.core.pipeline import NoCandidate, Pipeline
 from cubesched.core.request import Request
+from cubesched.core.snapshot import Safety
 from cubesched.fleet.entries import Entry, InvalidSpec
 from cubesched.fleet.fleet import Fleet
 from cubesched.policy.policyset import PolicySet
@@ -21,8 +22,6 @@ from cubesched.scheduling.ports import Clock, Policy
 REFUSAL_SECONDS = 300.0
 """How long a refusal keeps a request off the node that refused it."""
 MOST_WOKEN = 256
-_FINAL = frozenset({Reason.UNSCHEDULABLE, Reason.NEVER_FITS})
-"""The verdicts that `noCandidate: fail` makes final; every other reason may pass by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,7 @@ class No:
     blocked_by: str = ""
     """The guard, constraint or filter that rejected most nodes."""
     is_final: bool = False
+    """`noCandidate: fail` makes it so; only for reasons that do not pass by themselves."""
     rejected: Rejected | None = None
     request: Request | None = None
     pipeline: Pipeline | None = None
@@ -79,7 +79,7 @@ class Attempts:
         decision = decide(self.fleet.snapshot, request, pipeline, prefer_own=prefer_own)
         if isinstance(decision, Placed):
             return Yes(request, pipeline, decision, policy)
-        return _no(decision, request, pipeline, policy)
+        return self._no(decision, request, pipeline, policy)
 
     def room_like(self, yes: Yes) -> int:
         """Return about how many requests like a placeable one would find room now, at least 1."""
@@ -103,27 +103,33 @@ class Attempts:
         parts = (no.rejected, self.fleet.snapshot, no.request, no.pipeline)
         return message(*parts), explanation(*parts)
 
+    def _no(
+        self, rejected: Rejected, request: Request, pipeline: Pipeline, policy: PolicySet
+    ) -> No:
+        most = max(rejected.counts, key=lambda count: count.rejected, default=None)
+        return No(
+            reason=rejected.reason,
+            key=_class_of(request, pipeline.profile),
+            profile=pipeline.profile,
+            revision=policy.revision,
+            blocked_by=most.plugin if most else "",
+            is_final=pipeline.no_candidate is NoCandidate.FAIL and self._is_final(rejected.reason),
+            rejected=rejected,
+            request=request,
+            pipeline=pipeline,
+        )
+
+    def _is_final(self, reason: Reason) -> bool:
+        """Tell whether waiting cannot help: not so while a node has yet to be heard of."""
+        if reason is Reason.UNSCHEDULABLE:
+            return not bool(np.any(self.fleet.snapshot.safety == Safety.AWAITING_REPORT))
+        return reason is Reason.NEVER_FITS
+
     def _refused(self, entry: Entry) -> tuple[str, ...]:
         """Return the nodes whose agents refused this request lately."""
         since = self.clock.wall() - REFUSAL_SECONDS
         refusals = entry.status.refusals
         return tuple(sorted({r.node for r in refusals if statuses.seconds_of(r.time) > since}))
-
-
-def _no(rejected: Rejected, request: Request, pipeline: Pipeline, policy: PolicySet) -> No:
-    most = max(rejected.counts, key=lambda count: count.rejected, default=None)
-    final = pipeline.no_candidate is NoCandidate.FAIL and rejected.reason in _FINAL
-    return No(
-        reason=rejected.reason,
-        key=_class_of(request, pipeline.profile),
-        profile=pipeline.profile,
-        revision=policy.revision,
-        blocked_by=most.plugin if most else "",
-        is_final=final,
-        rejected=rejected,
-        request=request,
-        pipeline=pipeline,
-    )
 
 
 def _class_of(request: Request, profile: str) -> Hashable:

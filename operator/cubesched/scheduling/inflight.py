@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -72,6 +73,7 @@ class InFlight:
     on_settled: Settled
     writes: dict[str, Write] = field(default_factory=dict)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _one_settled: asyncio.Event = field(default_factory=asyncio.Event)
     _lag: float = 0.0
     _lag_at: float = -1.0
 
@@ -100,7 +102,11 @@ class InFlight:
         """Return how far the stream is behind acknowledged writes, as seen in the last second."""
         now = self.clock.monotonic()
         unmet = max(
-            (now - w.answered for w in self.writes.values() if w.landed_reply and w.answered),
+            (
+                now - write.answered
+                for write in self.writes.values()
+                if write.landed_reply and write.answered is not None
+            ),
             default=0.0,
         )
         return max(unmet, self._lag if now - self._lag_at < LAG_MEMORY_SECONDS else 0.0)
@@ -115,13 +121,28 @@ class InFlight:
                 self._settle(write, write.entry, "outcome not seen in time")
 
     async def drain(self, seconds: float) -> None:
-        """Wait for the answers of what is under way, at most `seconds`."""
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=seconds)
+        """Wait until the stream has settled everything, at most `seconds`; send nothing after.
+
+        What a settled reservation leads to is waited for too: its confirmation starts before
+        the reservation's write counts as settled by whoever watches `writes`.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.writes:
+                    self._one_settled.clear()
+                    await self._one_settled.wait()
         for task in self._tasks:
             task.cancel()
 
     async def _send(self, write: Write) -> None:
+        try:
+            await self._send_until_answered(write)
+        except Exception:
+            _LOG.exception("a %s of %s failed", write.intent, write.entry.key)
+            if not write.settled:
+                self._settle(write, write.entry, "the write failed")
+
+    async def _send_until_answered(self, write: Write) -> None:
         delay = FIRST_RETRY_SECONDS
         while not write.settled:
             outcome, version, message = await self._once(write)
@@ -134,7 +155,7 @@ class InFlight:
             write.answered = self.clock.monotonic()
             write.landed_reply = outcome is Outcome.LANDED
             if outcome is Outcome.REJECTED:
-                self._settle(write, write.entry, message)
+                self._settle(write, write.entry, message or "rejected")
             elif version == str(write.entry.version):  # changed nothing: no event will come
                 self._settle(write, write.entry, "")
             return
@@ -159,4 +180,5 @@ class InFlight:
         write.settled = True
         if self.writes.get(write.entry.uid) is write:
             del self.writes[write.entry.uid]
+        self._one_settled.set()
         self.on_settled(write, after, rejected)

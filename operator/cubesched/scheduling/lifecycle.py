@@ -17,9 +17,8 @@ from cubesched.scheduling import statuses
 from cubesched.scheduling.inflight import InFlight, Intent
 from cubesched.scheduling.ports import Clock, Policy
 
-ABSENT_SECONDS = 5.0
-"""How long a node may be missing from the stream of nodes before it counts as absent: that
-stream and the one of requests are not in step. A node seen deleted counts as absent at once."""
+AGAIN_SECONDS = 5.0
+"""The least time between two tries to end the same binding."""
 NODES_PER_SWEEP = 500
 _UNSTARTED = frozenset({"Reserved", "Bound"})
 _TAKEN = frozenset({"Starting", "Running", "Paused", "Evicting"})
@@ -27,7 +26,7 @@ _TAKEN = frozenset({"Starting", "Running", "Paused", "Evicting"})
 
 @dataclass(slots=True)
 class Lifecycle:
-    """Looks once a second for bindings that have come to nothing."""
+    """Looks for bindings that have come to nothing, a part of the nodes each time."""
 
     fleet: Fleet
     policy: Policy
@@ -35,7 +34,7 @@ class Lifecycle:
     clock: Clock
     owns: Callable[[str], bool]
     _bound_since: dict[str, tuple[str, float]] = field(default_factory=dict)
-    _absent_since: dict[str, float] = field(default_factory=dict)
+    _not_before: dict[str, float] = field(default_factory=dict)
     _at: int = -NODES_PER_SWEEP
 
     def meet(self, change: Change) -> None:
@@ -45,8 +44,7 @@ class Lifecycle:
             self._bound_since.pop(change.uid, None)
         elif self._bound_since.get(change.uid, ("", 0.0))[0] != entry.reservation_id:
             self._bound_since[change.uid] = (entry.reservation_id, self.clock.monotonic())
-        if entry is None or not entry.node:
-            self._absent_since.pop(change.uid, None)
+        self._not_before.pop(change.uid, None)
 
     def sweep(self) -> None:
         """Take back what was never started in time, end what its machine took with it."""
@@ -67,16 +65,19 @@ class Lifecycle:
         return missing + names[self._at : self._at + NODES_PER_SWEEP]
 
     def _check_node(self, node: str, entry: Entry) -> None:
-        if self.fleet.is_node_of(entry):
-            self._absent_since.pop(entry.uid, None)
-        elif not entry.unreadable and self._is_absent(entry) and self.owns(entry.uid):
+        if self.fleet.is_node_of(entry) or entry.unreadable:
+            return
+        if self._is_absent(entry) and self.owns(entry.uid):
             self._lose(node, entry)
 
     def _is_absent(self, entry: Entry) -> bool:
-        if entry.node_uid in self.fleet.deleted_uids:
-            return True
-        now = self.clock.monotonic()
-        return now - self._absent_since.setdefault(entry.uid, now) >= ABSENT_SECONDS
+        """Tell whether the node is gone for certain, not only unknown here as yet.
+
+        The two streams are not in step: a node younger than what this replica knows of nodes
+        may well exist.
+        """
+        fleet = self.fleet
+        return entry.node_uid in fleet.deleted_uids or fleet.nodes_version >= entry.version
 
     def _lose(self, node: str, entry: Entry) -> None:
         text = f"SandboxNode {node} was deleted"
@@ -102,5 +103,7 @@ class Lifecycle:
             self._write(entry, status)
 
     def _write(self, entry: Entry, status: dict[str, Any]) -> None:
-        if entry.uid not in self.inflight:
+        now = self.clock.monotonic()
+        if entry.uid not in self.inflight and now >= self._not_before.get(entry.uid, now):
+            self._not_before[entry.uid] = now + AGAIN_SECONDS
             self.inflight.start(entry, Intent.END, status)

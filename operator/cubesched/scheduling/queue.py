@@ -7,13 +7,16 @@ change makes a node feasible for the class, or, as a safety net, by the flush.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Literal
 
 Where = Literal["ready", "held", "parked", "busy"]
+Rank = tuple[int, str, str]
 CONFLICT_FIRST_SECONDS, CONFLICT_LAST_SECONDS = 0.05, 2.0
+FAILURE_FIRST_SECONDS, FAILURE_LAST_SECONDS = 1.0, 8.0
 
 
 @dataclass(slots=True)
@@ -31,14 +34,18 @@ class Item:
     rejections: int = 0
     """Verdicts "no" in a row: the exponent of the backoff."""
     conflicts: int = 0
+    failures: int = 0
+    """Writes in a row that the server would not take; nothing to do with the request's fit."""
     tried_at: float = -1.0
     held_until: float = 0.0
     flushed: bool = False
     """Came back by the flush, not because something changed."""
     key: Hashable = None
+    placed_as: Rank = (0, "", "")
+    """The rank under which it is ready or parked: its priority may change meanwhile."""
 
     @property
-    def rank(self) -> tuple[int, str, str]:
+    def rank(self) -> Rank:
         """Smaller goes first."""
         return (-self.priority, self.created, self.uid)
 
@@ -49,8 +56,9 @@ class Queue:
 
     random: Callable[[], float]
     items: dict[str, Item] = field(default_factory=dict)
-    parked: dict[Hashable, set[str]] = field(default_factory=dict)
-    _ready: list[tuple[tuple[int, str, str], str]] = field(default_factory=list)
+    _parked: dict[Hashable, list[Rank]] = field(default_factory=dict)
+    """For each class the ranks of its members, in order; a rank ends in the uid."""
+    _ready: list[Rank] = field(default_factory=list)
     _timed: list[tuple[float, str, Where]] = field(default_factory=list)
 
     def add(self, item: Item) -> None:
@@ -67,15 +75,15 @@ class Queue:
     def make_ready(self, item: Item) -> None:
         """Let it be tried as soon as its turn comes."""
         self._leave(item)
-        item.where = "ready"
-        heappush(self._ready, (item.rank, item.uid))
+        item.where, item.placed_as = "ready", item.rank
+        heappush(self._ready, item.placed_as)
 
     def take(self) -> Item | None:
         """Return the next one to try, now busy; None when none is ready."""
         while self._ready:
-            rank, uid = heappop(self._ready)
-            item = self.items.get(uid)
-            if item is not None and item.where == "ready" and item.rank == rank:
+            rank = heappop(self._ready)
+            item = self.items.get(rank[-1])
+            if item is not None and item.where == "ready" and item.placed_as == rank:
                 item.where = "busy"
                 return item
         return None
@@ -95,7 +103,8 @@ class Queue:
         """Keep it until something makes its class feasible, at the latest until `flush_at`."""
         self._leave(item)
         item.where, item.key, item.held_until = "parked", key, flush_at
-        self.parked.setdefault(key, set()).add(item.uid)
+        item.placed_as = item.rank
+        insort(self._parked.setdefault(key, []), item.placed_as)
         heappush(self._timed, (flush_at, item.uid, "parked"))
 
     def conflict_hold(self, item: Item, now: float) -> None:
@@ -103,6 +112,12 @@ class Queue:
         delay = min(CONFLICT_LAST_SECONDS, CONFLICT_FIRST_SECONDS * 2 ** min(item.conflicts, 10))
         item.conflicts += 1
         self.hold(item, now + delay * (0.5 + self.random()))
+
+    def failure_hold(self, item: Item, now: float) -> None:
+        """Hold it after a write that the server would not take: 1 s times 2^k, up to 8 s."""
+        delay = min(FAILURE_LAST_SECONDS, FAILURE_FIRST_SECONDS * 2 ** min(item.failures, 10))
+        item.failures += 1
+        self.hold(item, now + delay * (0.5 + 0.5 * self.random()))
 
     def backoff_seconds(self, item: Item, *, initial: float, longest: float) -> float:
         """Return the least time between two attempts after a "no", with jitter up to half."""
@@ -122,20 +137,20 @@ class Queue:
             due, uid, where = heappop(self._timed)
             item = self.items.get(uid)
             if item is not None and item.where == where and item.held_until == due:
-                item.flushed = where == "parked"
                 self.make_ready(item)
+                item.flushed = where == "parked"
 
     def next_due(self) -> float | None:
         """Return when `release_due` has something to do next; may be early, never late."""
         return self._timed[0][0] if self._timed else None
 
-    def classes(self) -> Iterator[tuple[Hashable, list[Item]]]:
-        """Iterate over parked classes, first those whose first member goes first."""
-        ordered = [
-            (key, sorted((self.items[uid] for uid in uids), key=lambda item: item.rank))
-            for key, uids in self.parked.items()
-        ]
-        return iter(sorted(ordered, key=lambda pair: pair[1][0].rank))
+    def classes(self) -> list[Hashable]:
+        """Return the classes that have parked members, first those whose first goes first."""
+        return sorted(self._parked, key=lambda key: self._parked[key][0])
+
+    def members(self, key: Hashable) -> list[Item]:
+        """Return the parked members of a class in their order; none when it has none left."""
+        return [self.items[rank[-1]] for rank in self._parked.get(key, ())]
 
     def count(self, where: Where) -> int:
         """Return how many requests are in one place."""
@@ -143,9 +158,8 @@ class Queue:
 
     def _leave(self, item: Item) -> None:
         if item.where == "parked":
-            uids = self.parked.get(item.key)
-            if uids is not None:
-                uids.discard(item.uid)
-                if not uids:
-                    del self.parked[item.key]
+            ranks = self._parked[item.key]
+            del ranks[bisect_left(ranks, item.placed_as)]
+            if not ranks:
+                del self._parked[item.key]
         item.flushed = False

@@ -27,7 +27,6 @@ class Told:
     no: No
     due: float
     reason: str = ""
-    at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -43,12 +42,11 @@ class Reporter:
 
     def note(self, item: Item, entry: Entry, no: No) -> None:
         """Remember why `item` waits; it will be told when the time has come."""
-        now = self.clock.monotonic()
+        now, shown = self.clock.monotonic(), _shown(entry)
         told = self.told.get(item.uid)
         if told is None:
-            old = next((c.reason for c in entry.status.conditions if c.type == "Scheduled"), "")
-            told = self.told[item.uid] = Told(no, item.since + FIRST_SECONDS, reason=old)
-        elif told.reason != no.reason:
+            told = self.told[item.uid] = Told(no, item.since + FIRST_SECONDS, reason=shown)
+        elif no.reason != shown:
             told.due = min(told.due, max(now, item.since + FIRST_SECONDS))
         told.no = no
 
@@ -76,12 +74,13 @@ class Reporter:
         """Say what is true now, which may be more than the last attempt knew."""
         answer = self.attempts.attempt(entry, item.attempts)
         if isinstance(answer, Yes):
-            self.queue.make_ready(item)
+            if item.where == "parked":  # a held one has its time
+                self.queue.make_ready(item)
             return 0
         told.no = answer
         message, text = self.attempts.explain(answer)
         is_new = told.reason != told.no.reason
-        told.due, told.reason, told.at = now + AGAIN_SECONDS, told.no.reason, now
+        told.due, told.reason = now + AGAIN_SECONDS, told.no.reason
         status = statuses.waiting(
             entry,
             reason=told.no.reason,
@@ -111,6 +110,11 @@ class Reporter:
             action="Scheduling",
             type_="Warning",
         )
+
+
+def _shown(entry: Entry) -> str:
+    """Return the reason that people see on the request now."""
+    return next((c.reason for c in entry.status.conditions if c.type == statuses.SCHEDULED), "")
 
 
 def _says_more(new: statuses.Status, old: statuses.Status) -> bool:

@@ -21,6 +21,7 @@ from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
 from cubesched.fleet.rendezvous import ranking
 from cubesched.scheduling import statuses
+from cubesched.scheduling.attempts import Yes
 from cubesched.scheduling.inflight import InFlight, Intent, Write
 from cubesched.scheduling.ports import Clock, Meter
 
@@ -38,6 +39,17 @@ class Plan:
     profile: str
     revision: str
     attempts: int
+
+    @classmethod
+    def of(cls, answer: Yes, attempts: int) -> Plan:
+        """Return the plan that follows from an attempt; `attempts` counts it."""
+        return cls(
+            request=answer.request,
+            placed=answer.placed,
+            profile=answer.pipeline.profile,
+            revision=answer.policy.revision,
+            attempts=attempts,
+        )
 
 
 @dataclass(slots=True)
@@ -100,11 +112,12 @@ class Reservations:
         """Evaluate reservations that their writers left unresolved, one at a time per node."""
         now, members = self.clock.monotonic(), list(self.members())
         busy = {write.entry.node for write in self.inflight.writes.values()}
-        for uid, (_, since) in list(self.met.items()):
+        for uid, (reservation_id, since) in list(self.met.items()):
             entry = self.fleet.ledger.entries.get(uid)
             if entry is None or uid in self.inflight or entry.node in busy:
                 continue
             if now - since >= self._patience(entry, members):
+                self.met[uid] = (reservation_id, now)  # a verdict that fails is given again later
                 self._evaluate(entry)
                 busy.add(entry.node)
 
@@ -121,6 +134,8 @@ class Reservations:
         ledger = self.fleet.ledger
         if not ledger.exact or ledger.blind:
             return  # nothing may be confirmed; asked again once the prefix is exact
+        if entry.unreadable:
+            return  # what it is cannot be told, so neither can what to make of it
         if self.fleet.fits(entry):
             self._confirm(entry)
         else:

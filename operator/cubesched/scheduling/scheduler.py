@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from cubesched.api import REQUESTS
 from cubesched.core.decision import Reason
 from cubesched.core.scheduler_settings import Settings
 from cubesched.fleet.entries import Entry
@@ -14,6 +13,7 @@ from cubesched.fleet.ledger import Change
 from cubesched.fleet.rendezvous import owner
 from cubesched.scheduling import statuses
 from cubesched.scheduling.attempts import Attempts, No, Yes
+from cubesched.scheduling.counting import Counting
 from cubesched.scheduling.inflight import InFlight, Intent, Write
 from cubesched.scheduling.lifecycle import Lifecycle
 from cubesched.scheduling.ports import Clock, Events, Meter, Policy, Writer
@@ -25,6 +25,8 @@ from cubesched.scheduling.waking import Waking
 MOST_UNRESOLVED = 16
 SLOW_STREAM_SECONDS, STUCK_STREAM_SECONDS = 0.25, 2.0
 SWEEP_SECONDS = 0.25
+_NOT_ITS_OWN = frozenset({Reason.STALE_METRICS, Reason.NO_ACTIVE_POLICY})
+"""Reasons that say nothing about a request: they count as no verdict and lengthen no backoff."""
 PER_TURN = 8
 """Decisions in one go before other tasks get their turn."""
 
@@ -47,7 +49,8 @@ class Scheduler:
     ) -> None:
         self.identity = identity
         self.fleet, self.policy, self.clock = fleet, policy, clock
-        self.meter, self.events, self._random = meter, events, random
+        self._random = random
+        self.counting = Counting(identity, clock, meter, events)
         self.members: tuple[str, ...] = (identity,)
         self.queue = Queue(random)
         self.attempts = Attempts(fleet, policy, clock)
@@ -67,7 +70,6 @@ class Scheduler:
         self.waking = Waking(self.queue, self.attempts, clock, self._not_before, self.reporter.note)
         self._turn = asyncio.Event()
         self._turned_at = clock.monotonic()
-        self._first_seen: dict[str, float] = {}
         self._nos: dict[str, No] = self.waking.nos
         self.stopping = False
         fleet.on_request = self.meet
@@ -90,23 +92,8 @@ class Scheduler:
         self.reservations.meet(change)
         self.lifecycle.meet(change)
         self._queue_up(change)
-        self._time_create(change)
+        self.counting.meet(change)
         self._turn.set()
-
-    def _time_create(self, change: Change) -> None:
-        """Time a request of this replica's share from its first sight to Running or Failed."""
-        entry = change.after
-        if entry is None:
-            self._first_seen.pop(change.uid, None)
-        elif entry.phase in {"Running", "Failed"}:
-            since = self._first_seen.pop(change.uid, None)
-            if since is not None:
-                self.meter.observe(
-                    "sandbox_create_duration_seconds",
-                    self.clock.monotonic() - since,
-                    profile=entry.status.profile,
-                    result=entry.phase.lower(),
-                )
 
     def _queue_up(self, change: Change) -> None:
         entry, item = change.after, self.queue.items.get(change.uid)
@@ -126,13 +113,14 @@ class Scheduler:
             uid=entry.uid,
             priority=entry.priority(),
             created=entry.created,
-            since=self._first_seen.setdefault(entry.uid, self.clock.monotonic()),
+            since=self.counting.first_seen.setdefault(entry.uid, self.clock.monotonic()),
             attempts=entry.status.attempts,
         )
         self.queue.add(item)
 
     def _back_to_pending(self, item: Item, before: Entry, entry: Entry) -> None:
         """Put a request back that was reserved, or that its owner has changed."""
+        item.attempts = max(item.attempts, entry.status.attempts)
         if before.phase != "Pending":
             reason = next((c.reason for c in entry.status.conditions if c.type == "Scheduled"), "")
             if reason == Reason.CONFLICT:
@@ -220,7 +208,7 @@ class Scheduler:
 
     def _try_next(self) -> bool:
         self.queue.release_due(self.clock.monotonic())
-        if self.stopping or not self.fleet.ledger.exact or not self._has_budget():
+        if self.stopping or not self._knows_enough() or not self._has_budget():
             return False
         item = self.queue.take()
         if item is None:
@@ -233,6 +221,9 @@ class Scheduler:
         else:
             self._try(item, entry)
         return True
+
+    def _knows_enough(self) -> bool:
+        return self.fleet.ledger.exact and self.fleet.nodes_listed
 
     def _has_budget(self) -> bool:
         lag = self.inflight.lag_seconds()
@@ -247,49 +238,31 @@ class Scheduler:
     def _try(self, item: Item, entry: Entry) -> None:
         began = self.clock.monotonic()
         answer = self.attempts.attempt(entry, item.attempts)
-        profile = answer.pipeline.profile if answer.pipeline else ""
         ended = self.clock.monotonic()
-        self.meter.observe("scheduler_duration_seconds", ended - began, profile=profile)
+        self.counting.attempt(answer, seconds=ended - began, fleet=self.fleet.snapshot)
         item.tried_at = ended
         if isinstance(answer, No):
             self._refuse(item, entry, answer)
             return
         if item.flushed:
-            self.meter.inc("cubesched_flush_rescues_total")
+            self.counting.rescue()
         item.attempts += 1
-        self._count_placed(answer)
-        self.reservations.reserve(entry, _plan(answer, item.attempts))
-
-    def _count_placed(self, answer: Yes) -> None:
-        profile, template = answer.pipeline.profile, answer.request.template_id
-        self.meter.inc(
-            "scheduler_attempts_total", profile=profile, result="reserved", reason="none"
-        )
-        holders = self.fleet.snapshot.templates.get(template)
-        held = holders is not None and bool(holders[answer.placed.row])
-        hit = str(held).lower() if template else "none"
-        self.meter.inc("scheduler_decisions_total", profile=profile, template_hit=hit)
-        for plugin in answer.placed.warnings:
-            self.meter.inc(
-                "cubesched_plugin_failures_total",
-                profile=profile,
-                plugin=plugin,
-                policy="default-score",
-            )
+        self.reservations.reserve(entry, Plan.of(answer, item.attempts))
 
     def _refuse(self, item: Item, entry: Entry, no: No) -> None:
         now = self.clock.monotonic()
-        self.meter.inc(
-            "scheduler_attempts_total", profile=no.profile, result="unschedulable", reason=no.reason
-        )
-        item.attempts += 1
-        item.rejections += 1
         self._nos[item.uid] = no
+        if no.reason not in _NOT_ITS_OWN:
+            item.attempts += 1
+            item.rejections += 1
         if no.is_final:
             self._fail(item, entry, no)
             return
-        flush = self.settings.flush_interval_seconds * (0.75 + 0.5 * self._random())
-        self.queue.park(item, no.key, flush_at=now + flush)
+        if no.reason is Reason.PLUGIN_FAILED:  # it may answer next time, whatever else happens
+            self.queue.hold(item, self._not_before(item))
+        else:
+            flush = self.settings.flush_interval_seconds * (0.75 + 0.5 * self._random())
+            self.queue.park(item, no.key, flush_at=now + flush)
         self.reporter.note(item, entry, no)
 
     def _fail(self, item: Item, entry: Entry, no: No) -> None:
@@ -312,42 +285,17 @@ class Scheduler:
 
     def _redecide(self, entry: Entry, plan: Plan) -> Plan | None:
         answer = self.attempts.attempt(entry, plan.attempts)
-        return _plan(answer, plan.attempts + 1) if isinstance(answer, Yes) else None
+        return Plan.of(answer, plan.attempts + 1) if isinstance(answer, Yes) else None
 
     # Outcomes
 
     def _settled(self, write: Write, after: Entry | None, rejected: str) -> None:
         uid = write.entry.uid
-        if write.intent is Intent.CONFIRM and after is not None and after.phase == "Bound":
-            self._tell_bound(after)
-        lost = after is None or after.replica != self.identity
-        if write.intent is Intent.RESERVE and lost and not rejected:
-            profile = str(write.status.get("profile", ""))
-            self.meter.inc("cubesched_bind_conflicts_total", profile=profile, kind="write")
+        self.counting.settled(write, after, rejected)
         self.reservations.settled(write, after)
         item = self.queue.items.get(uid)
-        if item is not None and rejected and item.where == "busy":
-            self.queue.hold(item, self.clock.monotonic() + 1.0)
+        if item is not None and not rejected:
+            item.failures = 0
+        elif item is not None and item.where == "busy":
+            self.queue.failure_hold(item, self.clock.monotonic())
         self._turn.set()
-
-    def _tell_bound(self, entry: Entry) -> None:
-        self.events.post(
-            kind=REQUESTS.kind,
-            namespace=entry.namespace,
-            name=entry.name,
-            uid=entry.uid,
-            reason="Bound",
-            note=f"bound to {entry.node}",
-            action="Binding",
-        )
-
-
-def _plan(answer: Yes, attempts: int) -> Plan:
-    request = answer.request
-    return Plan(
-        request=request,
-        placed=answer.placed,
-        profile=answer.pipeline.profile,
-        revision=answer.policy.revision,
-        attempts=attempts,
-    )

@@ -49,7 +49,7 @@ def set_condition(
 ) -> None:
     """Put one condition in place; its transition time changes only with its value."""
     conditions = [c for c in status.get("conditions") or () if isinstance(c, dict)]
-    old = next((c for c in conditions if c.get("type") == kind), {})
+    old: dict[str, Any] = next((c for c in conditions if c.get("type") == kind), {})
     since = old.get("lastTransitionTime") if old.get("status") == value else None
     fresh = {
         "type": kind,
@@ -59,7 +59,10 @@ def set_condition(
         "observedGeneration": generation,
         "lastTransitionTime": since or timestamp(wall),
     }
-    status["conditions"] = [c for c in conditions if c.get("type") != kind] + [fresh]
+    if old:
+        status["conditions"] = [fresh if c is old else c for c in conditions]
+    else:
+        status["conditions"] = [*conditions, fresh]
 
 
 def reserved(

@@ -47,14 +47,14 @@ class Waking:
         await asyncio.sleep(GATHER_SECONDS)
         self._helped.clear()
         began = self.clock.monotonic()
-        for key, items in list(self.queue.classes()):
+        for key in self.queue.classes():
             if self.clock.monotonic() - began > TURN_SECONDS:
                 await asyncio.sleep(0)
                 began = self.clock.monotonic()
-            self._look_at(key, items)
+            self._look_at(key)
 
-    def _look_at(self, key: Hashable, items: list[Item]) -> None:
-        items = [item for item in items if item.where == "parked" and item.key == key]
+    def _look_at(self, key: Hashable) -> None:
+        items = self.queue.members(key)
         entries = self.attempts.fleet.ledger.entries
         first = entries.get(items[0].uid) if items else None
         if first is None:
