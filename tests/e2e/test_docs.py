@@ -1,0 +1,145 @@
+"""What the pages show works as it stands: every manifest, the client, and the example agent."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.e2e.operating import Operating, a_request, wait_until
+
+from cubesched.agent.simulation import node_user
+from cubesched.api.rights import AGENT, GROUPS
+from cubesched.local import LocalControlPlane
+
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+AGENT_EXAMPLE = ROOT / "deploy" / "examples" / "agent" / "agent.py"
+NODE = "example-node"
+
+
+def blocks(page: Path, language: str) -> Iterator[str]:
+    """Yield the code blocks of a page that are in this language."""
+    pattern = rf"^```{language}\n(.*?)^```$"
+    for found in re.finditer(pattern, page.read_text(), flags=re.DOTALL | re.MULTILINE):
+        yield found[1]
+
+
+MANIFESTS = [
+    pytest.param(text, id=f"{page.relative_to(ROOT)}-{number}")
+    for page in PAGES
+    for number, text in enumerate(blocks(page, "yaml"), start=1)
+]
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_a_manifest_of_a_page_applies(manifest: str, operating: Operating) -> None:
+    try:
+        answer = operating.kubectl("apply", "-f", "-", input=manifest)
+
+        assert answer.stdout.count(" created") == manifest.count("\nkind: ") + manifest.startswith(
+            "kind: "
+        )
+        assert answer.stderr == ""
+    finally:
+        operating.kubectl("delete", "--ignore-not-found", "-f", "-", input=manifest)
+
+
+def test_the_client_of_the_page_on_requests_waits_until_its_sandbox_runs(
+    operating: Operating, control_plane: LocalControlPlane
+) -> None:
+    (program,) = blocks(ROOT / "docs" / "requests.md", "python")
+    operating.start_nodes(1)
+    operating.start_replica()
+
+    answer = subprocess.run(
+        [sys.executable, "-c", program, "from-the-page"],
+        env=os.environ | {"KUBECONFIG": str(control_plane.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=90,
+    )
+
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.split()[:2] == ["Running", "node-000"]
+
+
+@contextmanager
+def example_agent(
+    operating: Operating, control_plane: LocalControlPlane, *command: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the example agent under its node's certificate until the block ends."""
+    kubeconfig = control_plane.client_kubeconfig(node_user(NODE), [GROUPS[AGENT]])
+    with (operating.directory / "agent.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(AGENT_EXAMPLE), NODE, "64", "16Gi", *command],
+            env=os.environ
+            | {
+                "KUBECONFIG": str(kubeconfig),
+                "CUBESCHED_REDIS_URL": control_plane.redis_url,
+                "PYTHONPATH": str(ROOT / "operator"),
+            },
+            stderr=log,
+        )
+    try:
+        wait_until(
+            lambda: operating.ready_nodes(NODE) == 1,
+            what=f"the agent is ready: {operating.text('agent.log')}",
+        )
+        yield process
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
+def is_alive(endpoint: str) -> bool:
+    """Tell whether the process of a sandbox exists."""
+    return Path("/proc", endpoint.removeprefix("pid:")).exists()
+
+
+def test_the_example_agent_runs_requests_as_processes(
+    operating: Operating, control_plane: LocalControlPlane
+) -> None:
+    operating.start_replica()
+    with example_agent(operating, control_plane, "sleep", "600"):
+        operating.apply(a_request("r1"), a_request("r2", templateID="t1"))
+        wait_until(lambda: operating.phase("r1") == "Running", what="r1 runs")
+        endpoint = operating.get("sbr", "r1")["status"]["endpoint"]
+        assert is_alive(endpoint)
+
+        operating.kubectl("delete", "sbr", "r1")
+
+        wait_until(lambda: not is_alive(endpoint), what="its process is gone")
+        assert operating.phase("r2") == "Pending"
+
+
+def test_the_example_agent_reports_how_each_process_ended(
+    operating: Operating, control_plane: LocalControlPlane
+) -> None:
+    operating.start_replica()
+    with example_agent(operating, control_plane, "sh", "-c", "exit 3"):
+        operating.apply(a_request("r1"))
+        wait_until(lambda: operating.phase("r1") == "Failed", what="r1 has failed")
+
+    assert operating.reason("r1", "Ready") == "Finished"
+
+
+def test_what_the_example_agent_ran_dies_with_it_and_is_reported_by_the_next(
+    operating: Operating, control_plane: LocalControlPlane
+) -> None:
+    operating.start_replica()
+    with example_agent(operating, control_plane, "sleep", "600") as process:
+        operating.apply(a_request("r1"))
+        wait_until(lambda: operating.phase("r1") == "Running", what="r1 runs")
+        endpoint = operating.get("sbr", "r1")["status"]["endpoint"]
+        process.kill()
+        wait_until(lambda: not is_alive(endpoint), what="its process is gone")
+
+    with example_agent(operating, control_plane, "sleep", "600"):
+        wait_until(lambda: operating.phase("r1") == "Failed", what="the next agent reports it")
