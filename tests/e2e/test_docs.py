@@ -16,11 +16,14 @@ from tests.e2e.operating import Operating, a_request, wait_until
 from cubesched.agent.simulation import node_user
 from cubesched.api.rights import AGENT, GROUPS
 from cubesched.local import LocalControlPlane
+from cubesched.local.paths import cache_root
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 AGENT_EXAMPLE = ROOT / "deploy" / "examples" / "agent" / "agent.py"
 NODE = "example-node"
+START = "trap 'kill $(jobs -p) 2>/dev/null; cubesched local down' ERR\n"
+"""Leaves nothing behind when a command of the tour fails."""
 
 
 def blocks(page: Path, language: str) -> Iterator[str]:
@@ -48,6 +51,45 @@ def test_a_manifest_of_a_page_applies(manifest: str, operating: Operating) -> No
         assert answer.stderr == ""
     finally:
         operating.kubectl("delete", "--ignore-not-found", "-f", "-", input=manifest)
+
+
+def test_the_tour_of_the_readme_runs_as_it_stands(
+    control_plane: LocalControlPlane, tmp_path: Path
+) -> None:
+    """In a checkout and a cache of its own, so that no instance of the user's is in the way."""
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "deploy").symlink_to(ROOT / "deploy")
+    (checkout / ".venv").symlink_to(sys.prefix)
+    cache = tmp_path / "cache"
+    (cache / "cubesched").mkdir(parents=True)
+    (cache / "cubesched" / "bin").symlink_to(cache_root() / "bin")
+    commands = [
+        block for block in blocks(ROOT / "README.md", "bash") if not block.startswith("make ")
+    ]
+    tools = control_plane.binaries.kubectl.parent
+
+    answer = subprocess.run(
+        ["bash", "-c", "set -eumo pipefail\n" + "".join([START, *commands])],
+        cwd=checkout,
+        env=os.environ
+        | {
+            "XDG_CACHE_HOME": str(cache),
+            "PYTHONPATH": str(ROOT / "operator"),
+            "PATH": f"{os.environ['PATH']}:{tools}",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    said = answer.stdout
+    assert answer.returncode == 0, said + answer.stderr
+    assert "of 4 nodes feasible" in said
+    assert "needs cpu 20000m, the largest has 8000m" in said
+    assert 'did you mean \\"most_allocated\\"?' in said
+    assert said.rstrip().endswith("control plane default stopped")
 
 
 def test_the_client_of_the_page_on_requests_waits_until_its_sandbox_runs(
