@@ -24,6 +24,8 @@ from tests.model.writes import Writer, not_found
 from cubesched.adapters.cluster.transport import Response
 
 ADMIN = "admin"
+NEVER_EXPECTED = (400, 403, 405, 415, 422)
+"""No race and no fault leads to these: the client has sent what is wrong."""
 Rights = Callable[[str, str, Target], bool]
 Verb = Callable[[Target, Call], Object]
 
@@ -52,6 +54,8 @@ class ApiServer:
         self.fired: Fired = Fired()
         self.store = Store(clock=self.now)
         self.store.listeners.append(lambda _: self._wake_all())
+        self.malformed: list[str] = []
+        """Requests that no right client sends, the admin's aside."""
         self.watches: list[Watch] = []
         self.bookmark_seconds = 60.0
         self.most_per_page = 500
@@ -88,6 +92,8 @@ class ApiServer:
             status, obj = self._answer(call)
         except Refusal as refusal:
             self.fired[f"answer_{refusal.code}"] += 1
+            if refusal.code in NEVER_EXPECTED and call.identity != ADMIN:
+                self.malformed.append(f"{call.identity}: {call.method} {call.path}: {refusal}")
             return refusal.response()
         return Response(status, orjson.dumps(obj))
 

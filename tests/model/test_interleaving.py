@@ -19,7 +19,7 @@ from tests.model.interleaving import run_schedule
 from tests.model.mutants import MUTANTS, OPERATOR, Mutant
 
 ROOT = Path(__file__).parents[2]
-SCHEDULES = 60
+SCHEDULES = 100
 PROCESSES = 2
 SECONDS, MUTANT_SECONDS = 45, 60
 """No schedule begins after this, so that a slow machine runs fewer and not longer."""

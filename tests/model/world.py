@@ -235,6 +235,8 @@ class World:
     def check(self) -> None:
         """Raise what the auditor found, and what ended a process that nobody killed."""
         self.auditor.raise_violation()
+        if self.server.malformed:
+            raise ViolationError(f"refused as malformed: {self.server.malformed[0]}")
         for process in (*self.replicas, *self.agents.values()):
             if process.task.done() and not process.task.cancelled():
                 raise ViolationError(f"{process.name} ended: {process.task.exception()!r}")
