@@ -10,15 +10,54 @@ from pathlib import Path
 import pytest
 
 from cubesched.adapters.telemetry.table import METRICS
+from cubesched.api.quantity import MAX_CHARS
 from cubesched.api.v1alpha1 import GUARDS
+from cubesched.app import health
 from cubesched.cli import Parser, run
 from cubesched.core.decision import Reason
+from cubesched.core.selection import OWN_NODES_WINDOW
+from cubesched.fleet.metrics import SKEW_SECONDS
+from cubesched.fleet.metrics_layout import DTYPE
 from cubesched.plugins.registry import FILTERS, SCORES
+from cubesched.scheduling import attempts, membership, queue, reporter, reservations, scheduler
+from cubesched.settings import OperatorSettings
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 METRIC = re.compile(r"\b((?:cubesched|scheduler|sandbox)_[a-z]+_[a-z_]+)\b")
+
+
+NUMBERS = [
+    ("how-it-works", f"Lease of {membership.LEASE_SECONDS} seconds"),
+    ("how-it-works", f"at most {scheduler.MOST_UNRESOLVED} unresolved reservations"),
+    ("how-it-works", f"more than {scheduler.SLOW_STREAM_SECONDS * 1000:g} ms behind"),
+    ("how-it-works", f"at more than {scheduler.STUCK_STREAM_SECONDS:g} seconds"),
+    ("how-it-works", f"leaves unresolved for {reservations.OVERDUE_SECONDS:g} seconds"),
+    ("how-it-works", f"{reservations.OVERDUE_PER_RANK_SECONDS:g} second a rank"),
+    ("how-it-works", {3: "at most three times"}[reservations.MAX_MOVES]),
+    ("node-agents", f"for {attempts.REFUSAL_SECONDS / 60:g} minutes"),
+    ("node-agents", f"more than {SKEW_SECONDS:g} seconds ahead"),
+    ("node-agents", f"is {DTYPE.itemsize} bytes"),
+    ("operate", f"[{DTYPE.itemsize} bytes]"),
+    ("operate", f"for {membership.LEASE_SECONDS} seconds"),
+    ("operate", f"reserved after {reservations.OVERDUE_SECONDS:g} seconds"),
+    ("operate", f"at most {OperatorSettings().stop_seconds:g} seconds for answers"),
+    ("operate", f"for {health.SILENT_SECONDS:g} seconds"),
+    ("operate", f"no turn for {health.BEAT_SECONDS:g} seconds"),
+    ("operate", f"less than {reporter.FIRST_SECONDS:g} seconds shows none"),
+    ("operate", f"more than {SKEW_SECONDS:g} seconds ahead"),
+    ("operate", f"held for {queue.CONFLICT_FIRST_SECONDS * 1000:g} ms, doubled"),
+    ("operate", f"up to {queue.CONFLICT_LAST_SECONDS:g} s"),
+    ("operate", {3: "up to three others"}[reservations.MAX_MOVES]),
+    ("operate", f"request for {attempts.REFUSAL_SECONDS / 60:g} minutes"),
+    ("requests", f"at most {MAX_CHARS} characters"),
+    ("requests", f"after {reporter.FIRST_SECONDS:g} seconds of waiting"),
+    ("requests", f"once in {reporter.AGAIN_SECONDS:g} seconds"),
+    ("write-policy", f"last {attempts.REFUSAL_SECONDS / 60:g} minutes"),
+    ("write-policy", f"`max(topN, {OWN_NODES_WINDOW})`"),
+]
+"""What a page says of a number, made from the constant that it is."""
 
 
 def _prose(page: Path) -> str:
@@ -92,3 +131,10 @@ def test_the_agent_that_the_page_shows_is_the_one_that_is_tested() -> None:
     example = (ROOT / "deploy" / "examples" / "agent" / "agent.py").read_text()
 
     assert f"```python\n{example}```" in (ROOT / "docs" / "node-agents.md").read_text()
+
+
+@pytest.mark.parametrize(("page", "words"), NUMBERS)
+def test_a_number_on_a_page_is_the_one_in_the_code(page: str, words: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+
+    assert words in " ".join(text.split())
