@@ -19,8 +19,8 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --generate-hashes --univ
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Schedule 1,000 sandboxes on 200 simulated nodes, on a real control plane
-	@$(BIN)/cubesched demo $(ARGS)
+demo: $(READY) ## Place 1,000 sandboxes on a real control plane (KEEP=1 leaves it running)
+	@$(BIN)/cubesched demo $(if $(KEEP),--keep) $(ARGS)
 
 test: lint ## Run every check and test: lint, unit, model and end-to-end
 	@$(BIN)/pytest tests

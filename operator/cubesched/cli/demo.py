@@ -72,10 +72,17 @@ def run(args: argparse.Namespace) -> int:
         _show(demo, outcome)
         _show_next(demo, keep=args.keep)
         if args.keep:
-            signal.sigwait({signal.SIGINT, signal.SIGTERM})
-            to_stderr("stopping everything")
+            _wait_for_ctrl_c()
     shutil.rmtree(directory, ignore_errors=True)
     return 1 if outcome.audit_code else 0
+
+
+def _wait_for_ctrl_c() -> None:
+    try:
+        while True:
+            signal.pause()
+    except (KeyboardInterrupt, SystemExit):
+        to_stderr("stopping everything")
 
 
 def _show(demo: Demo, outcome: Outcome) -> None:

@@ -43,9 +43,7 @@ class Filter(Protocol):
         """Return one bool a node, True where it stays; None when every node stays."""
         ...
 
-    def reasons(
-        self, fleet: Snapshot, request: Request, rows: Ints
-    ) -> Sequence[tuple[str, int]]:
+    def reasons(self, fleet: Snapshot, request: Request, rows: Ints) -> Sequence[tuple[str, int]]:
         """Return (text, number) pairs for the nodes `rows` this stage was first to reject.
 
         Called only to explain; the numbers add up to len(rows). Text as in
