@@ -230,7 +230,7 @@ async def test_after_three_moves_it_is_pending_with_reason_conflict_and_tried_ag
     world: World,
 ) -> None:
     fits = world.fleet.fits
-    world.fleet.fits = lambda _entry: False  # type: ignore[method-assign]
+    world.fleet.fits = lambda entry: entry is None  # type: ignore[method-assign]
     world.start()
     world.server.create("r1")
     while "Pending" not in world.phases():

@@ -1,0 +1,180 @@
+"""Statuses: only our fields change, and a transition leaves nothing of what it ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.fleet.objects import a_request_object
+
+from cubesched.fleet.entries import Entry, Weight, read_entry
+from cubesched.scheduling import statuses
+
+WALL = 1_800_000_000.0
+NOW = "2027-01-15T08:00:00Z"
+READY = {"type": "Ready", "status": "False", "reason": "Starting"}
+
+
+def an_entry(phase: str = "", node: str = "", **fields: Any) -> Entry:
+    return read_entry(a_request_object(phase=phase, node=node, generation=3, **fields))
+
+
+def reserved(entry: Entry) -> statuses.Status:
+    return statuses.reserved(
+        entry,
+        node="n1",
+        node_uid="uid-n1",
+        reservation_id="id-2",
+        replica="me",
+        weight=Weight(1, 2, 3),
+        profile="p",
+        revision="rev",
+        attempts=4,
+        wall=WALL,
+    )
+
+
+def waiting(entry: Entry, **fields: Any) -> statuses.Status:
+    defaults = {
+        "reason": "Unschedulable",
+        "message": "0/1 nodes",
+        "explanation": "0/1 nodes\n  cpu: 1",
+        "attempts": 2,
+        "next_attempt": WALL + 60,
+        "profile": "p",
+        "revision": "rev",
+        "wall": WALL,
+    }
+    return statuses.waiting(entry, **{**defaults, **fields})
+
+
+def test_a_reservation_stamps_what_was_admitted() -> None:
+    status = reserved(an_entry(explanation="why it waited", nextAttemptTime=NOW, other=1))
+
+    assert status == {
+        "phase": "Reserved",
+        "nodeName": "n1",
+        "profile": "p",
+        "policyRevision": "rev",
+        "attempts": 4,
+        "other": 1,
+        "reservation": {
+            "id": "id-2",
+            "replica": "me",
+            "time": NOW,
+            "nodeUID": "uid-n1",
+            "cpuMillis": 1,
+            "memoryBytes": 2,
+            "diskBytes": 3,
+        },
+    }
+
+
+def test_a_binding_replaces_the_reason_why_it_waited() -> None:
+    pending = waiting(an_entry())
+    entry = read_entry(a_request_object(**pending | {"node": "n1", "phase": "Reserved"}))
+
+    status = statuses.bound(entry, line="score 50.00", score=50.0, wall=WALL + 5)
+
+    assert (status["phase"], status["explanation"], status["score"]) == (
+        "Bound",
+        "score 50.00",
+        "50.00",
+    )
+    assert status["conditions"] == [
+        {
+            "type": "Scheduled",
+            "status": "True",
+            "reason": "Bound",
+            "message": "bound to n1",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2027-01-15T08:00:05Z",
+        }
+    ]
+
+
+def test_back_to_pending_nothing_of_the_placement_is_left() -> None:
+    entry = an_entry(
+        "Bound", "n1", sandboxID="s", endpoint="e", score="1.00", explanation="x", refusals=[]
+    )
+
+    status = statuses.pending(entry, reason="NodeLost", message="gone", wall=WALL)
+
+    assert set(status) == {"phase", "conditions", "refusals"}
+    assert status["phase"] == "Pending"
+
+
+def test_a_failed_request_still_names_its_node() -> None:
+    status = statuses.failed(
+        an_entry("Running", "n1", nextAttemptTime=NOW),
+        condition="Ready",
+        reason="NodeLost",
+        message="gone",
+        wall=WALL,
+    )
+
+    assert (status["phase"], status["nodeName"], status["finishedTime"]) == ("Failed", "n1", NOW)
+    assert "nextAttemptTime" not in status
+
+
+def test_a_waiting_request_says_why_and_until_when() -> None:
+    status = waiting(an_entry())
+
+    assert (status["phase"], status["attempts"], status["nextAttemptTime"]) == (
+        "Pending",
+        2,
+        "2027-01-15T08:01:00Z",
+    )
+    assert status["conditions"][0]["observedGeneration"] == 3
+
+
+def test_what_no_longer_applies_is_taken_out_of_a_waiting_status() -> None:
+    entry = an_entry(explanation="old", profile="old", policyRevision="old")
+
+    status = waiting(entry, explanation="", profile="", revision="")
+
+    assert not {"explanation", "profile", "policyRevision"} & status.keys()
+
+
+def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
+    old = {
+        "type": "Scheduled",
+        "status": "False",
+        "reason": "NoNodes",
+        "lastTransitionTime": "then",
+    }
+    status = waiting(an_entry(conditions=[old, READY]))
+
+    assert [condition["type"] for condition in status["conditions"]] == ["Scheduled", "Ready"]
+    assert status["conditions"][0]["lastTransitionTime"] == "then"
+    assert status["conditions"][0]["reason"] == "Unschedulable"
+    assert status["conditions"][1] == READY
+
+
+def test_a_condition_gets_a_new_time_when_its_status_turns() -> None:
+    old = {"type": "Scheduled", "status": "True", "reason": "Bound", "lastTransitionTime": "then"}
+    status = waiting(an_entry(conditions=[old]))
+
+    assert status["conditions"][0]["lastTransitionTime"] == NOW
+
+
+def test_a_long_message_is_cut() -> None:
+    status = waiting(an_entry(), message="x" * 5000)
+
+    assert len(status["conditions"][0]["message"]) == statuses.MESSAGE_LIMIT
+
+
+@pytest.mark.parametrize("broken", [b"null", b"[]", b'"x"'])
+def test_a_status_that_is_none_starts_empty(broken: bytes) -> None:
+    entry = an_entry()
+    object.__setattr__(entry, "status_raw", broken)
+
+    assert statuses.copied(entry) == {}
+
+
+@pytest.mark.parametrize(
+    ("stamp", "seconds"),
+    [(NOW, WALL), ("2027-01-15T09:00:00+01:00", WALL), ("", 0.0), ("soon", 0.0)],
+)
+def test_a_stamp_is_read_in_any_form(stamp: str, seconds: float) -> None:
+    assert statuses.seconds_of(stamp) == seconds
