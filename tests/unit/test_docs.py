@@ -42,7 +42,7 @@ NUMBERS = [
     ("operate", f"[{DTYPE.itemsize} bytes]"),
     ("operate", f"for {membership.LEASE_SECONDS} seconds"),
     ("operate", f"reserved after {reservations.OVERDUE_SECONDS:g} seconds"),
-    ("operate", f"at most {OperatorSettings().stop_seconds:g} seconds for answers"),
+    ("operate", f"at most {OperatorSettings().stop_seconds:g} seconds for what became"),
     ("operate", f"for {health.SILENT_SECONDS:g} seconds"),
     ("operate", f"no turn for {health.BEAT_SECONDS:g} seconds"),
     ("operate", f"less than {reporter.FIRST_SECONDS:g} seconds shows none"),
