@@ -243,6 +243,7 @@ class World:
             random=lambda: 0.5,
         )
         self.server.tell = self._tell
+        self._on_its_way: deque[tuple[str, bytes, int]] = deque()
         self.jobs: list[asyncio.Task[None]] = []
 
     def _new_id(self) -> str:
@@ -251,12 +252,21 @@ class World:
 
     def _tell(self, kind: str, raw: bytes, version: int) -> None:
         if not self.cut_off:
-            asyncio.get_running_loop().call_later(self.lag_seconds, self._meet, kind, raw, version)
+            loop = asyncio.get_running_loop()
+            self._on_its_way.append((kind, raw, version))
+            loop.call_later(self.lag_seconds, self._meet_next)
 
-    def _meet(self, kind: str, raw: bytes, version: int) -> None:
-        self.fleet.ledger.event(kind, raw, version)
+    def _meet_next(self) -> None:
+        """Tell the oldest event: timers of one instant may go off in any order."""
+        if self._on_its_way:
+            self.fleet.ledger.event(*self._on_its_way.popleft())
 
     # What stands at the start
+
+    def list_anew(self) -> None:
+        """End the stream and list what the server holds; what was on its way is not told."""
+        self._on_its_way.clear()
+        self.list_requests()
 
     def list_requests(self) -> None:
         """List what the server holds now: the stream starts anew here."""

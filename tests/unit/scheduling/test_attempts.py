@@ -1,0 +1,120 @@
+"""One attempt: lease, route, decide; what helps one member of a class helps all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.scheduling.worlds import WALL_AT_START, World, a_policy, in_world, settle
+
+from cubesched.core.decision import Reason
+from cubesched.fleet.entries import Entry
+from cubesched.scheduling.attempts import MOST_WOKEN, REFUSAL_SECONDS, No, Yes
+from cubesched.scheduling.statuses import timestamp
+
+
+async def an_entry(world: World, name: str = "r1", **fields: object) -> Entry:
+    world.server.create(name, **fields)
+    await settle(0.01)
+    return world.fleet.ledger.entries[f"uid-{name}"]
+
+
+def attempt(world: World, entry: Entry) -> Yes | No:
+    return world.scheduler.attempts.attempt(entry, 0)
+
+
+@in_world()
+async def test_a_refusal_keeps_a_request_off_its_node_for_five_minutes(world: World) -> None:
+    refusals = [{"node": "n1", "reason": "NoRoom", "time": timestamp(WALL_AT_START)}]
+    entry = await an_entry(world, refusals=refusals)
+    answer = attempt(world, entry)
+    assert isinstance(answer, No)
+    assert answer.blocked_by == "refused"
+
+    world.is_beating = True
+    world.start()
+    await settle(REFUSAL_SECONDS)
+    assert isinstance(attempt(world, entry), Yes)
+
+
+@in_world()
+async def test_a_refusal_without_a_readable_time_keeps_nobody_off(world: World) -> None:
+    entry = await an_entry(world, refusals=[{"node": "n1", "time": "soon"}])
+
+    assert isinstance(attempt(world, entry), Yes)
+
+
+@in_world()
+async def test_an_attempt_keeps_the_policy_that_it_leased(world: World) -> None:
+    entry = await an_entry(world)
+    answer = attempt(world, entry)
+    world.policy.current = a_policy(revision="rev-2")
+
+    assert isinstance(answer, Yes)
+    assert answer.policy.revision == "rev-1"
+
+
+@in_world()
+async def test_requests_alike_are_one_class_and_others_are_not(world: World) -> None:
+    like = [await an_entry(world, name, cpu="99") for name in ("r1", "r2")]
+    unlike = [
+        await an_entry(world, "r3", cpu="98"),
+        await an_entry(world, "r4", cpu="99", template="t1"),
+        await an_entry(world, "r5", cpu="99", labels={"workload": "burst"}),
+        await an_entry(world, "r6", cpu="99", spec={"nodeSelector": {"zone": "a"}}),
+    ]
+
+    keys = [answer.key for e in like + unlike if isinstance(answer := attempt(world, e), No)]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 5
+
+
+@in_world()
+async def test_bad_specs_are_each_a_class_of_their_own(world: World) -> None:
+    entries = [await an_entry(world, name, cpu="lots") for name in ("r1", "r2")]
+
+    answers = [attempt(world, entry) for entry in entries]
+    assert [a.reason for a in answers if isinstance(a, No)] == [Reason.INVALID_SPEC] * 2
+    assert len({a.key for a in answers if isinstance(a, No)}) == 2
+
+
+@in_world(nodes=("n1", "n2"))
+async def test_room_is_counted_over_all_feasible_nodes_in_the_scarcest_resource(
+    world: World,
+) -> None:
+    answer = attempt(world, await an_entry(world, cpu="3"))
+    assert isinstance(answer, Yes)
+    assert world.scheduler.attempts.room_like(answer) == 4
+
+    many = attempt(world, await an_entry(world, "small", cpu="1m", memory="1Mi"))
+    assert isinstance(many, Yes)
+    assert world.scheduler.attempts.room_like(many) == 200, "creates in flight are the scarcest"
+    view = world.fleet.snapshot
+    view.create_limit[:] = 1_000
+    assert world.scheduler.attempts.room_like(many) == MOST_WOKEN
+
+
+@in_world()
+async def test_a_no_is_explained_in_one_line_and_in_several(world: World) -> None:
+    answer = attempt(world, await an_entry(world, cpu="99"))
+    assert isinstance(answer, No)
+    line, text = world.scheduler.attempts.explain(answer)
+    assert line.count("\n") == 0
+    assert text.startswith(line)
+    assert "cpu: 1 node rejected" in text
+
+    plain = replace(answer, rejected=None, message="as it is")
+    assert world.scheduler.attempts.explain(plain) == ("as it is", "")
+
+
+@in_world(lambda: a_policy(own_nodes_first=True), nodes=tuple(f"n{n}" for n in range(8)))
+async def test_own_nodes_come_first_only_among_several_replicas(world: World) -> None:
+    entries = [await an_entry(world, f"r{number}") for number in range(20)]
+    world.scheduler.share(("replica-me", "replica-x", "replica-y"))
+    own = {name for name, mine in zip(world.fleet.columns.names, world.fleet.snapshot.own.tolist(),
+                                      strict=True) if mine}  # fmt: skip
+    shared = [attempt(world, entry) for entry in entries]
+    assert {answer.placed.node for answer in shared if isinstance(answer, Yes)} <= own
+
+    world.scheduler.attempts.alone = True
+    alone = [attempt(world, entry) for entry in entries]
+    assert len({answer.placed.node for answer in alone if isinstance(answer, Yes)} - own) > 0
