@@ -14,13 +14,13 @@ from cubesched.adapters.clock import SystemClock
 from cubesched.adapters.cluster.connection import AiohttpTransport, Connection, connect
 from cubesched.adapters.cluster.events import EventPoster
 from cubesched.adapters.cluster.leases import LeaseStore
-from cubesched.adapters.cluster.probing import missing_rights, wait_for_api
+from cubesched.adapters.cluster.probing import missing_rights, wait_for_api, wait_for_watches
 from cubesched.adapters.cluster.writes import StatusApplier
 from cubesched.adapters.nodemetrics.reader import MetricsReader
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.adapters.telemetry.server import TelemetryServer
 from cubesched.adapters.telemetry.stalls import StallDetector
-from cubesched.api import RESOURCES, SYSTEM_NAMESPACE
+from cubesched.api import CONFIGS, NODES, PROFILES, RESOURCES, SYSTEM_NAMESPACE
 from cubesched.app.gauges import Gauges
 from cubesched.app.health import Health
 from cubesched.app.replica import Replica
@@ -149,6 +149,9 @@ class Operator:
         while missing := await missing_rights(self._transport, self._rights):
             self._say_waiting(f"not allowed to {', '.join(missing)}; apply deploy/rbac.yaml")
             await asyncio.sleep(RIGHTS_SECONDS)
+        await wait_for_watches(
+            self._transport, (PROFILES, CONFIGS, NODES), on_wait=self._say_waiting
+        )
         self.health.waiting_for = ""
 
     def _say_waiting(self, what: str) -> None:

@@ -29,7 +29,6 @@ class Safety(IntEnum):
     INVALID_SPEC = 1
     NOT_READY = 2
     UNSCHEDULABLE = 3
-    QUARANTINED = 4
     NEVER_REPORTED = 5
     STALE = 6
     CLOCK_SKEW = 7

@@ -16,6 +16,7 @@ from cubesched.api import API_VERSION, Resource
 from cubesched.core.errors import ApiError, UsageError
 
 POLL_SECONDS: Final = 1.0
+ONE_WATCH: Final = {"watch": "1", "timeoutSeconds": "1"}
 REVIEWS_PATH: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -77,6 +78,20 @@ async def wait_for_api(
             told = waiting
             on_wait(waiting)
         await asyncio.sleep(POLL_SECONDS)
+
+
+async def wait_for_watches(
+    transport: Transport, resources: Iterable[Resource], *, on_wait: Callable[[str], None]
+) -> None:
+    """Wait until the server gives out watches of these kinds: just started, it refuses them."""
+    for resource in resources:
+        while True:
+            try:
+                async with transport.stream(resource.path(), params=ONE_WATCH, idle_seconds=5.0):
+                    break
+            except ApiError as error:
+                on_wait(f"no watch of {resource.plural} yet: {error}")
+                await asyncio.sleep(POLL_SECONDS)
 
 
 async def _why_not_served(transport: Transport, wanted: Sequence[str]) -> str:

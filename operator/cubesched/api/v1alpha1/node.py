@@ -78,7 +78,7 @@ class SandboxNodeStatus(Model):
     """What is observed of the machine; agent and operator each apply their own fields."""
 
     conditions: ConditionMap = []
-    """Ready is the agent's; Accepted, MetricsComplete and Overcommitted are the operator's."""
+    """Ready is the agent's; Accepted is the operator's."""
     templates: Annotated[
         list[TemplateID], Field(max_length=2048, json_schema_extra=extra(list_type="atomic"))
     ] = []

@@ -91,7 +91,7 @@ class SandboxRequestSpec(Model):
     template_node_scope: Annotated[
         list[ObjectName], Field(max_length=256, json_schema_extra=extra(list_type="atomic"))
     ] = []
-    """The only nodes the template may be used on. Default: empty, all nodes."""
+    """The only nodes it may be placed on, as for a template stored on some. Default: all nodes."""
     allow_non_local_template: bool = False
     """True also allows nodes that must fetch the template first: slower. Default: false."""
     node_selector: Labels = {}

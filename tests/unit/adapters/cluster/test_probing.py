@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from tests.model.virtualtime import run_virtual
-from tests.unit.adapters.scripted import ScriptedTransport, a_refusal
+from tests.unit.adapters.scripted import ScriptedTransport, Watch, a_refusal
 
-from cubesched.adapters.cluster.probing import Right, missing_rights, wait_for_api
+from cubesched.adapters.cluster.probing import Right, missing_rights, wait_for_api, wait_for_watches
 from cubesched.adapters.cluster.transport import Response
 from cubesched.api import NODES, REQUESTS
 from cubesched.core.errors import ApiError, UsageError
@@ -73,3 +73,13 @@ def test_missing_rights_are_named_as_one_would_write_them_in_a_role() -> None:
         "update sandboxrequests/status in group cubesched.io",
         "create leases in group coordination.k8s.io in namespace cubesched-system",
     ]
+
+
+def test_a_cold_server_is_asked_again_until_it_gives_out_watches() -> None:
+    told: list[str] = []
+    cold = ApiError("storage is (re)initializing", 429)
+    transport = ScriptedTransport(watches=deque([cold, Watch(()), Watch(())]))
+
+    run_virtual(lambda: wait_for_watches(transport, [NODES, REQUESTS], on_wait=told.append))
+
+    assert told == ["no watch of sandboxnodes yet: storage is (re)initializing"]
