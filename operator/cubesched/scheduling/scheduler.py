@@ -70,7 +70,6 @@ class Scheduler:
         self.waking = Waking(self.queue, self.attempts, clock, self._not_before, self.reporter.note)
         self._turn = asyncio.Event()
         self._turned_at = clock.monotonic()
-        self._nos: dict[str, No] = self.waking.nos
         self.stopping = False
         fleet.on_request = self.meet
         fleet.helped = self.waking.something_helped
@@ -136,7 +135,7 @@ class Scheduler:
     def _forget(self, uid: str) -> None:
         self.queue.forget(uid)
         self.reporter.forget(uid)
-        self._nos.pop(uid, None)
+        self.waking.nos.pop(uid, None)
 
     # Membership and policy
 
@@ -208,7 +207,8 @@ class Scheduler:
 
     def _try_next(self) -> bool:
         self.queue.release_due(self.clock.monotonic())
-        if self.stopping or not self._knows_enough() or not self._has_budget():
+        knows_enough = self.fleet.ledger.exact and self.fleet.nodes_listed
+        if self.stopping or not knows_enough or not self._has_budget():
             return False
         item = self.queue.take()
         if item is None:
@@ -221,9 +221,6 @@ class Scheduler:
         else:
             self._try(item, entry)
         return True
-
-    def _knows_enough(self) -> bool:
-        return self.fleet.ledger.exact and self.fleet.nodes_listed
 
     def _has_budget(self) -> bool:
         lag = self.inflight.lag_seconds()
@@ -251,7 +248,7 @@ class Scheduler:
 
     def _refuse(self, item: Item, entry: Entry, no: No) -> None:
         now = self.clock.monotonic()
-        self._nos[item.uid] = no
+        self.waking.nos[item.uid] = no
         if no.reason not in _NOT_ITS_OWN:
             item.attempts += 1
             item.rejections += 1
