@@ -23,6 +23,7 @@ class Counting:
     events: Events
     first_seen: dict[str, float] = field(default_factory=dict)
     """When this replica first saw each request that it owns (monotonic)."""
+    _limited: str = ""
 
     def attempt(self, answer: Yes | No, *, seconds: float, fleet: Snapshot) -> None:
         """Count one decision."""
@@ -44,6 +45,12 @@ class Counting:
                 plugin=plugin,
                 policy="default-score",
             )
+
+    def limit(self, uid: str) -> None:
+        """Count, once each time it is next, a request that waits for `maxInFlight` to let it in."""
+        if uid and uid != self._limited:
+            self._result("", "unschedulable", "concurrency_limit")
+        self._limited = uid
 
     def _result(self, profile: str, result: str, reason: str) -> None:
         self.meter.inc("scheduler_attempts_total", profile=profile, result=result, reason=reason)

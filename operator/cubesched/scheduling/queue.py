@@ -88,6 +88,10 @@ class Queue:
                 return item
         return None
 
+    def next_ready(self) -> str:
+        """Return the uid of the one that would be taken next; empty when none is ready."""
+        return self._ready[0][-1] if self._ready else ""
+
     def set_busy(self, item: Item) -> None:
         """Keep it from being tried while a write of it is under way."""
         self._leave(item)

@@ -208,7 +208,10 @@ class Scheduler:
     def _try_next(self) -> bool:
         self.queue.release_due(self.clock.monotonic())
         knows_enough = self.fleet.ledger.exact and self.fleet.nodes_listed
-        if self.stopping or not knows_enough or not self._has_budget():
+        if self.stopping or not knows_enough:
+            return False
+        if not self._has_budget():
+            self.counting.limit(self.queue.next_ready())
             return False
         item = self.queue.take()
         if item is None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.scheduling.worlds import World, in_world, resent_after_landing, settle
+from tests.unit.scheduling.worlds import (
+    World,
+    in_world,
+    resent_after_landing,
+    settle,
+    unknown,
+)
+
+from cubesched.scheduling.scheduler import MOST_UNRESOLVED
 
 
 def labels_of(world: World, name: str) -> list[dict[str, Any]]:
@@ -42,6 +50,22 @@ async def test_a_verdict_is_counted_by_its_reason(world: World) -> None:
     assert labels_of(world, "scheduler_attempts_total") == [
         {"profile": "a-profile", "result": "unschedulable", "reason": "NeverFits"}
     ]
+
+
+@in_world()
+async def test_a_request_that_the_budget_keeps_out_is_counted_once(world: World) -> None:
+    world.server.otherwise = unknown
+    world.start()
+    for index in range(MOST_UNRESOLVED + 3):
+        world.server.create(f"r{index:02}", cpu="1m", memory="1Mi")
+    await settle(2.0)
+
+    limited = [
+        labels
+        for labels in labels_of(world, "scheduler_attempts_total")
+        if labels["reason"] == "concurrency_limit"
+    ]
+    assert len(limited) == 1
 
 
 @in_world()
