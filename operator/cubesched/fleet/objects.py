@@ -6,11 +6,15 @@ apart from one that decodes and is invalid, because its node must count as full.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 Quantity = int | float | str
+Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
+"""Of things on one node; a stored one that is larger or negative fits no column."""
+Amount = Annotated[int, msgspec.Meta(ge=0)]
+"""What a reservation weighs: a negative one would make room that is not there."""
 
 
 class _Struct(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -61,9 +65,9 @@ class ReservationStatus(_Struct, frozen=True):
     time: str = ""
     node_uid: str = msgspec.field(name="nodeUID", default="")
     """The SandboxNode object reserved on: one recreated under the same name is another node."""
-    cpu_millis: int = 0
-    memory_bytes: int = 0
-    disk_bytes: int = 0
+    cpu_millis: Amount = 0
+    memory_bytes: Amount = 0
+    disk_bytes: Amount = 0
 
 
 class Refusal(_Struct, frozen=True):
@@ -138,8 +142,8 @@ class NodeAmounts(_Struct, frozen=True):
     cpu: Quantity | None = None
     memory: Quantity | None = None
     system_disk: Quantity | None = None
-    sandboxes: int | None = None
-    create_concurrency: int | None = None
+    sandboxes: Number | None = None
+    create_concurrency: Number | None = None
 
 
 class NodeSpec(_Struct, frozen=True):

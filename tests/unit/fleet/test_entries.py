@@ -117,3 +117,11 @@ def test_the_node_uid_is_that_of_the_reservation() -> None:
     entry = read_entry(a_request_object(phase="Bound", node="n1", reservation={"nodeUID": "u1"}))
 
     assert (entry.node_uid, entry.reservation_id, entry.replica) == ("u1", "id-1", "replica-a")
+
+
+@pytest.mark.parametrize("field", ["cpuMillis", "memoryBytes", "diskBytes"])
+def test_a_reservation_of_negative_weight_makes_its_node_full(field: str) -> None:
+    entry = read_entry(a_request_object(phase="Bound", node="n1", reservation={field: -1}))
+
+    assert field in entry.unreadable
+    assert entry.node == "n1"

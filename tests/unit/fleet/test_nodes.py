@@ -86,6 +86,11 @@ def test_a_node_that_says_nothing_is_not_ready() -> None:
         ({"spec": {"capacity": {"cpu": "8"}}}, "spec.capacity.memory: missing"),
         ({"spec": None}, ""),
         ({"spec": {}}, "capacity"),
+        *(
+            ({"spec": {"capacity": {"cpu": "8", "memory": "1Gi"}, "quota": {limit: number}}}, limit)
+            for limit in ("sandboxes", "createConcurrency")
+            for number in (-1, 1 << 63, 10**19, 1e300)
+        ),
         ({"status": {"conditions": "all fine"}}, "conditions"),
         ({"status": {"templates": 7}}, "templates"),
         ({"metadata": {"name": "n1", "uid": "uid-n1", "labels": {"a": 1}}}, "labels"),
