@@ -27,6 +27,7 @@ from cubesched.agent.runtime import (
     StartFailed,
     uid_in,
 )
+from cubesched.api.timestamps import timestamp
 from cubesched.core.errors import ApiError, CubeschedError
 from cubesched.core.writing import Outcome
 from cubesched.fleet.entries import Entry
@@ -269,7 +270,7 @@ class NodeAgent:
         status = change(
             plain(msgspec.Raw(entry.status_raw)),
             generation=entry.generation,
-            now=statuses.rfc3339(self._now()),
+            now=timestamp(self._now()),
             **facts,
         )
         result = await self._writer.put_status(

@@ -11,8 +11,8 @@ import msgspec
 from cubesched.adapters.cluster.answers import error_of
 from cubesched.adapters.cluster.transport import Transport
 from cubesched.adapters.cluster.writes import StatusApplier, get_raw
-from cubesched.agent.statuses import rfc3339
 from cubesched.api import API_VERSION, NODES
+from cubesched.api.timestamps import timestamp
 from cubesched.core.errors import ApiError
 from cubesched.core.writing import Outcome
 from cubesched.fleet.objects import Meta
@@ -100,7 +100,7 @@ class NodeObject:
         self, value: str, reason: str, message: str, templates: tuple[str, ...]
     ) -> None:
         if self._ready_since[0] != value:
-            self._ready_since = (value, rfc3339(self._now()))
+            self._ready_since = (value, timestamp(self._now()))
         condition = {
             "type": "Ready",
             "status": value,

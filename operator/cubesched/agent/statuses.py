@@ -5,7 +5,6 @@ Fields that are not the agent's stay as they were read, also those that a newer 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, Final
 
 Status = dict[str, Any]
@@ -14,11 +13,6 @@ MAX_REFUSALS: Final = 8
 MAX_REFUSAL_CHARS: Final = 256
 MAX_MESSAGE_CHARS: Final = 1024
 _OFF_THE_NODE: Final = ("nodeName", "reservation", "sandboxID", "endpoint")
-
-
-def rfc3339(epoch_seconds: float) -> str:
-    """Return the time as Kubernetes spells it, in whole seconds."""
-    return datetime.fromtimestamp(epoch_seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def with_condition(

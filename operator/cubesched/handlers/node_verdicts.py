@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cubesched.api import NODES
+from cubesched.api.timestamps import timestamp
 from cubesched.api.v1alpha1 import SandboxNodeSpec
 from cubesched.core.writing import Outcome
 from cubesched.handlers.pacing import Pace
 from cubesched.handlers.ports import Membership, StatusApplier
-from cubesched.handlers.timestamps import timestamp
 from cubesched.policy.objects import PolicyObject, ProblemList
 from cubesched.policy.reading import read
 from cubesched.policy.verdicts import Status, node_status, status_change

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from cubesched.adapters.cluster.transport import Transport
 from cubesched.api import CONFIGS, PROFILES, Resource
+from cubesched.api.timestamps import timestamp
 from cubesched.core.errors import ApiError
 from cubesched.core.writing import Outcome
 from cubesched.handlers.listing import list_objects
 from cubesched.handlers.pacing import Pace
 from cubesched.handlers.ports import Membership, StatusApplier
-from cubesched.handlers.timestamps import timestamp
 from cubesched.policy.active import ActivePolicy
 from cubesched.policy.compiler import compile_set
 from cubesched.policy.objects import CONFIG_NAME, PROFILE_KIND, PolicyObject

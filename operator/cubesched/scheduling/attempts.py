@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cubesched.api.timestamps import unix_seconds
 from cubesched.core.cycle import decide, feasible_rows
 from cubesched.core.decision import Placed, Reason, Rejected
 from cubesched.core.explaining import explanation, message
@@ -16,7 +17,6 @@ from cubesched.core.snapshot import Safety
 from cubesched.fleet.entries import Entry, InvalidSpec
 from cubesched.fleet.fleet import Fleet
 from cubesched.policy.policyset import PolicySet
-from cubesched.scheduling import statuses
 from cubesched.scheduling.ports import Clock, Policy
 
 REFUSAL_SECONDS = 300.0
@@ -129,7 +129,7 @@ class Attempts:
         """Return the nodes whose agents refused this request lately."""
         since = self.clock.wall() - REFUSAL_SECONDS
         refusals = entry.status.refusals
-        return tuple(sorted({r.node for r in refusals if statuses.seconds_of(r.time) > since}))
+        return tuple(sorted({r.node for r in refusals if unix_seconds(r.time) > since}))
 
 
 def _class_of(request: Request, profile: str) -> Hashable:

@@ -5,30 +5,17 @@ What other writers, or newer versions, keep in the status survives.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from cubesched.api.timestamps import timestamp
 from cubesched.fleet.entries import Entry, Weight
 
 Status = dict[str, Any]
 MESSAGE_LIMIT = 1024
 SCHEDULED = "Scheduled"
 _OF_PLACEMENT = ("nodeName", "reservation", "sandboxID", "endpoint", "score")
-
-
-def timestamp(wall: float) -> str:
-    """Return an RFC 3339 time in whole seconds, UTC."""
-    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def seconds_of(stamp: str) -> float:
-    """Return the Unix time of an RFC 3339 text; 0.0 when it is none."""
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
-        return 0.0
 
 
 def copied(entry: Entry) -> Status:

@@ -33,10 +33,6 @@ def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     }
 
 
-def test_time_is_spelled_as_kubernetes_does() -> None:
-    assert statuses.rfc3339(0.9) == "1970-01-01T00:00:00Z"
-
-
 def test_a_claim_changes_phase_and_readiness_only() -> None:
     status = statuses.starting(BOUND, generation=1, now=NOW)
 

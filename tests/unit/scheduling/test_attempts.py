@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from tests.unit.scheduling.worlds import WALL_AT_START, World, a_policy, in_world, settle
 
+from cubesched.api.timestamps import timestamp
 from cubesched.core.decision import Reason
 from cubesched.fleet.entries import Entry
 from cubesched.scheduling.attempts import MOST_WOKEN, REFUSAL_SECONDS, No, Yes
-from cubesched.scheduling.statuses import timestamp
 
 
 async def an_entry(world: World, name: str = "r1", **fields: object) -> Entry:

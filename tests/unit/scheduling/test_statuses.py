@@ -170,11 +170,3 @@ def test_a_status_that_is_none_starts_empty(broken: bytes) -> None:
     object.__setattr__(entry, "status_raw", broken)
 
     assert statuses.copied(entry) == {}
-
-
-@pytest.mark.parametrize(
-    ("stamp", "seconds"),
-    [(NOW, WALL), ("2027-01-15T09:00:00+01:00", WALL), ("", 0.0), ("soon", 0.0)],
-)
-def test_a_stamp_is_read_in_any_form(stamp: str, seconds: float) -> None:
-    assert statuses.seconds_of(stamp) == seconds

@@ -11,7 +11,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
@@ -22,6 +21,7 @@ from cubesched.adapters.cluster.transport import Transport
 from cubesched.adapters.telemetry.escaping import printable
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.api import API_VERSION
+from cubesched.api.timestamps import micro_time
 from cubesched.core.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class EventPoster:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": f"{name[:220]}.{uuid4().hex[:16]}", "namespace": home},
-            "eventTime": self._micro_time(),
+            "eventTime": micro_time(self._wall()),
             "reportingController": CONTROLLER,
             "reportingInstance": self._instance,
             "action": printable(action, max_bytes=128),
@@ -92,10 +92,6 @@ class EventPoster:
         }
         self._queue.append((home, msgspec.json.encode(event)))
         self._wake.set()
-
-    def _micro_time(self) -> str:
-        """Return the time with six decimals; the server refuses fewer."""
-        return datetime.fromtimestamp(self._wall(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     async def run(self) -> None:
         """Send what is queued, for ever."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final, Self
 
 import msgspec
 
+from cubesched.api.timestamps import micro_time
 from cubesched.fleet.rendezvous import Member
 
 LABELS: Final = {
@@ -109,7 +109,7 @@ def encode_lease(
     stored: StoredLease | None,
 ) -> bytes:
     """Return the Lease to write: a new one, or the stored one renewed at its version."""
-    now = datetime.fromtimestamp(renewed_wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    now = micro_time(renewed_wall)
     metadata: dict[str, Any] = {
         "name": lease_name(member.identity),
         "labels": LABELS,
