@@ -12,6 +12,7 @@ from cubesched.adapters.cluster.answers import error_of
 from cubesched.adapters.cluster.transport import Transport
 from cubesched.adapters.cluster.writes import StatusApplier, get_raw
 from cubesched.api import API_VERSION, NODES
+from cubesched.api.conditions import Condition, condition
 from cubesched.api.timestamps import timestamp
 from cubesched.core.errors import ApiError
 from cubesched.core.writing import Outcome
@@ -43,7 +44,7 @@ class NodeObject:
         self._applier = applier
         self._now = epoch_seconds
         self._meta: Meta | None = None
-        self._ready_since = ("", "")
+        self._ready: Condition = {}
         self._applied: tuple[str, tuple[str, ...]] | None = None
 
     @property
@@ -99,17 +100,16 @@ class NodeObject:
     async def _apply(
         self, value: str, reason: str, message: str, templates: tuple[str, ...]
     ) -> None:
-        if self._ready_since[0] != value:
-            self._ready_since = (value, timestamp(self._now()))
-        condition = {
-            "type": "Ready",
-            "status": value,
-            "reason": reason,
-            "message": message,
-            "observedGeneration": self._meta.generation if self._meta else 0,
-            "lastTransitionTime": self._ready_since[1],
-        }
-        status = {"conditions": [condition], "templates": list(templates)}
+        self._ready = condition(
+            "Ready",
+            value,
+            reason=reason,
+            message=message,
+            generation=self._meta.generation if self._meta else 0,
+            now=timestamp(self._now()),
+            before=self._ready,
+        )
+        status = {"conditions": [self._ready], "templates": list(templates)}
         result = await self._applier.apply_status(
             NODES, self.node, FIELD_MANAGER, status, uid=self.uid
         )

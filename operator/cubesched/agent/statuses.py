@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from cubesched.api.conditions import put_condition
+
 Status = dict[str, Any]
 
 MAX_REFUSALS: Final = 8
 MAX_REFUSAL_CHARS: Final = 256
-MAX_MESSAGE_CHARS: Final = 1024
 _OFF_THE_NODE: Final = ("nodeName", "reservation", "sandboxID", "endpoint")
 
 
@@ -19,19 +20,16 @@ def with_condition(
     status: Status, kind: str, *, value: str, reason: str, message: str, generation: int, now: str
 ) -> Status:
     """Return `status` with one condition set; its transition time moves only with its value."""
-    known = {c["type"]: c for c in status.get("conditions", ())}
-    before = known.get(kind)
-    known[kind] = {
-        "type": kind,
-        "status": value,
-        "reason": reason,
-        "message": message[:MAX_MESSAGE_CHARS],
-        "observedGeneration": generation,
-        "lastTransitionTime": before["lastTransitionTime"]
-        if before and before["status"] == value
-        else now,
-    }
-    return {**status, "conditions": list(known.values())}
+    conditions = put_condition(
+        status.get("conditions"),
+        kind,
+        value=value,
+        reason=reason,
+        message=message,
+        generation=generation,
+        now=now,
+    )
+    return {**status, "conditions": conditions}
 
 
 def starting(status: Status, *, generation: int, now: str) -> Status:

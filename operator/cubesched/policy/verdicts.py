@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cubesched.api.conditions import Condition, condition, shortened, stored_conditions
 from cubesched.policy.active import MODE_DISABLED, NO_ACTIVE_POLICY, Verdict
 from cubesched.policy.objects import PolicyObject
 from cubesched.policy.policyset import PolicySet
 
 MAX_PROBLEMS = 50
-MAX_MESSAGE_CHARS = 1024
 MAX_PROBLEM_CHARS = 512
 
 Status = dict[str, Any]
@@ -71,7 +71,9 @@ def node_status(subject: PolicyObject, problems: Sequence[str], *, now: str) -> 
 def status_change(subject: PolicyObject, desired: Status, *, owned: Sequence[str]) -> Status | None:
     """Return `desired`, or None when the stored status already agrees in the `owned` fields."""
     types = {condition["type"] for condition in desired["conditions"]}
-    stored = [c for c in _stored_conditions(subject) if c.get("type") in types]
+    stored = [
+        c for c in stored_conditions(subject.status.get("conditions")) if c.get("type") in types
+    ]
     if sorted(stored, key=_type) != sorted(desired["conditions"], key=_type):
         return desired
     same = all(subject.status.get(name) == desired.get(name) for name in owned)
@@ -82,25 +84,23 @@ class _Conditions:
     """Builds the conditions of one object beside those it already has."""
 
     def __init__(self, subject: PolicyObject, now: str) -> None:
-        self.conditions: list[dict[str, Any]] = []
+        self.conditions: list[Condition] = []
         self._generation = subject.generation
-        self._before = {c.get("type"): c for c in _stored_conditions(subject)}
+        stored = stored_conditions(subject.status.get("conditions"))
+        self._before = {known.get("type"): known for known in stored}
         self._now = now
 
     def add(self, kind: str, is_true: bool, reason: str, message: str) -> None:
-        status = "True" if is_true else "False"
-        before = self._before.get(kind, {})
-        since = before.get("lastTransitionTime") if before.get("status") == status else None
-        self.conditions.append(
-            {
-                "type": kind,
-                "status": status,
-                "reason": reason,
-                "message": _cut(message, MAX_MESSAGE_CHARS),
-                "observedGeneration": self._generation,
-                "lastTransitionTime": since or self._now,
-            }
+        fresh = condition(
+            kind,
+            "True" if is_true else "False",
+            reason=reason,
+            message=message,
+            generation=self._generation,
+            now=self._now,
+            before=self._before.get(kind, {}),
         )
+        self.conditions.append(fresh)
 
 
 def _accepted(verdict: Verdict) -> tuple[bool, str, str]:
@@ -144,20 +144,9 @@ def _summary(problems: Sequence[str]) -> str:
 
 
 def _bounded(problems: Sequence[str]) -> list[str]:
-    shown = [_cut(problem, MAX_PROBLEM_CHARS) for problem in problems[:MAX_PROBLEMS]]
+    shown = [shortened(problem, MAX_PROBLEM_CHARS) for problem in problems[:MAX_PROBLEMS]]
     more = len(problems) - len(shown)
     return [*shown, f"and {more} more"] if more else shown
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _stored_conditions(subject: PolicyObject) -> list[Mapping[str, Any]]:
-    conditions = subject.status.get("conditions")
-    if not isinstance(conditions, list):
-        return []
-    return [c for c in conditions if isinstance(c, Mapping)]
 
 
 def _type(condition: Mapping[str, Any]) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
+from cubesched.api.conditions import put_condition
 from cubesched.api.timestamps import timestamp
 from cubesched.fleet.entries import Entry, Weight
 
 Status = dict[str, Any]
-MESSAGE_LIMIT = 1024
 SCHEDULED = "Scheduled"
 _OF_PLACEMENT = ("nodeName", "reservation", "sandboxID", "endpoint", "score")
 
@@ -35,21 +35,15 @@ def set_condition(
     generation: int,
 ) -> None:
     """Put one condition in place; its transition time changes only with its value."""
-    conditions = [c for c in status.get("conditions") or () if isinstance(c, dict)]
-    old: dict[str, Any] = next((c for c in conditions if c.get("type") == kind), {})
-    since = old.get("lastTransitionTime") if old.get("status") == value else None
-    fresh = {
-        "type": kind,
-        "status": value,
-        "reason": reason,
-        "message": message[:MESSAGE_LIMIT],
-        "observedGeneration": generation,
-        "lastTransitionTime": since or timestamp(wall),
-    }
-    if old:
-        status["conditions"] = [fresh if c is old else c for c in conditions]
-    else:
-        status["conditions"] = [*conditions, fresh]
+    status["conditions"] = put_condition(
+        status.get("conditions"),
+        kind,
+        value=value,
+        reason=reason,
+        message=message,
+        generation=generation,
+        now=timestamp(wall),
+    )
 
 
 def reserved(

@@ -158,12 +158,6 @@ def test_a_condition_gets_a_new_time_when_its_status_turns() -> None:
     assert status["conditions"][0]["lastTransitionTime"] == NOW
 
 
-def test_a_long_message_is_cut() -> None:
-    status = waiting(an_entry(), message="x" * 5000)
-
-    assert len(status["conditions"][0]["message"]) == statuses.MESSAGE_LIMIT
-
-
 @pytest.mark.parametrize("broken", [b"null", b"[]", b'"x"'])
 def test_a_status_that_is_none_starts_empty(broken: bytes) -> None:
     entry = an_entry()

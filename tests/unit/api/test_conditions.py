@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cubesched.api.conditions import MAX_MESSAGE_CHARS, put_condition, stored_conditions
+
+OLD = "2026-01-01T00:00:00Z"
+NOW = "2026-02-02T00:00:00Z"
+OTHER = {"type": "Other", "status": "True"}
+
+
+def put(stored: object, value: str = "True", message: str = "fine") -> list[dict[str, Any]]:
+    return put_condition(
+        stored, "Ready", value=value, reason="Because", message=message, generation=3, now=NOW
+    )
+
+
+def ready(status: str) -> dict[str, Any]:
+    return {"type": "Ready", "status": status, "lastTransitionTime": OLD}
+
+
+def test_a_first_condition_comes_last_and_says_everything() -> None:
+    assert put([OTHER]) == [
+        OTHER,
+        {
+            "type": "Ready",
+            "status": "True",
+            "reason": "Because",
+            "message": "fine",
+            "observedGeneration": 3,
+            "lastTransitionTime": NOW,
+        },
+    ]
+
+
+@pytest.mark.parametrize(("before", "since"), [("True", OLD), ("False", NOW)])
+def test_the_transition_time_moves_only_with_the_value(before: str, since: str) -> None:
+    fresh, other = put([ready(before), OTHER])
+
+    assert fresh["lastTransitionTime"] == since
+    assert other is OTHER
+
+
+def test_a_long_message_ends_in_an_ellipsis() -> None:
+    (fresh,) = put([], message="x" * 5000)
+
+    assert len(fresh["message"]) == MAX_MESSAGE_CHARS
+    assert fresh["message"].endswith("x…")
+
+
+@pytest.mark.parametrize("stored", [None, "x", {}, [None, "x"]])
+def test_what_is_no_condition_is_not_read(stored: object) -> None:
+    assert stored_conditions(stored) == []
