@@ -6,14 +6,16 @@ The only broad excepts of the core stand here, since plugins may be anybody's co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from cubesched.core.errors import PluginContractBreach, PluginError
 from cubesched.core.pipeline import Filter, Miss, NotApplicable, Score
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Bools, Floats, Ints, Snapshot
+
+_BOOL, _DOUBLE = np.dtype(np.bool_), np.dtype(np.float64)
 
 
 def ask_mask(stage: Filter, fleet: Snapshot, request: Request) -> Bools | None:
@@ -24,7 +26,7 @@ def ask_mask(stage: Filter, fleet: Snapshot, request: Request) -> Bools | None:
         raise
     except Exception as error:
         raise _failure(stage.name, error) from error
-    if mask is not None and not _is_column(mask, np.bool_, len(fleet)):
+    if mask is not None and not _is_column(mask, _BOOL, len(fleet)):
         raise PluginContractBreach(stage.name, f"the mask is not {len(fleet)} bools")
     return mask
 
@@ -32,18 +34,19 @@ def ask_mask(stage: Filter, fleet: Snapshot, request: Request) -> Bools | None:
 def ask_scores(
     plugin: Score, fleet: Snapshot, request: Request, rows: Ints
 ) -> Floats | NotApplicable:
-    """Return one score in 0..100 for each of `rows` (at least one), or NOT_APPLICABLE."""
+    """Return one score in 0..100 for each of `rows` (at least one), or NOT_APPLICABLE.
+
+    The caller keeps numpy from warning of divisions by zero.
+    """
     try:
-        # What divides by zero shows in the answer and is judged there, for all plugins alike.
-        with np.errstate(all="ignore"):
-            scores = plugin.score(fleet, request, rows)
+        scores = plugin.score(fleet, request, rows)
     except PluginError:
         raise
     except Exception as error:
         raise _failure(plugin.name, error) from error
     if isinstance(scores, NotApplicable):
         return scores
-    if not _is_column(scores, np.float64, rows.size):
+    if not _is_column(scores, _DOUBLE, rows.size):
         raise PluginContractBreach(plugin.name, f"the answer is not {rows.size} doubles")
     # Asked as "is it inside", never as "is it outside": a NaN is neither below 0 nor above 100.
     # argmin and argmax find a NaN first, and cost a third of min and max.
@@ -79,5 +82,5 @@ def _failure(plugin: str, error: Exception) -> PluginError:
     return PluginError(plugin, f"{type(error).__name__}: {error}")
 
 
-def _is_column(value: object, dtype: DTypeLike, size: int) -> bool:
+def _is_column(value: object, dtype: np.dtype[Any], size: int) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == dtype and value.shape == (size,)

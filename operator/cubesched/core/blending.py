@@ -9,7 +9,7 @@ import numpy as np
 
 from cubesched.core.answers import ask_scores
 from cubesched.core.errors import PluginError
-from cubesched.core.pipeline import NotApplicable, Pipeline, ScoreFailure
+from cubesched.core.pipeline import NotApplicable, Pipeline, ScoreFailure, WeightedScore
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 
@@ -31,19 +31,28 @@ def rate(fleet: Snapshot, request: Request, pipeline: Pipeline, rows: Ints) -> l
     Raises PluginError under fail-closed.
     """
     ratings = []
-    for entry in pipeline.scores:
-        name = entry.plugin.name
-        try:
-            scores = ask_scores(entry.plugin, fleet, request, rows)
-        except PluginError:
-            if pipeline.score_failure is ScoreFailure.FAIL_CLOSED:
-                raise
-            default = np.full(rows.size, entry.default_score)
-            ratings.append(Rating(name, entry.weight, default, is_default=True))
-        else:
-            if not isinstance(scores, NotApplicable):
-                ratings.append(Rating(name, entry.weight, scores))
+    # What divides by zero shows in the answer and is judged there, for all plugins alike.
+    with np.errstate(all="ignore"):
+        for entry in pipeline.scores:
+            rating = _rating(fleet, request, entry, rows, pipeline.score_failure)
+            if rating is not None:
+                ratings.append(rating)
     return ratings
+
+
+def _rating(
+    fleet: Snapshot, request: Request, entry: WeightedScore, rows: Ints, failure: ScoreFailure
+) -> Rating | None:
+    try:
+        scores = ask_scores(entry.plugin, fleet, request, rows)
+    except PluginError:
+        if failure is ScoreFailure.FAIL_CLOSED:
+            raise
+        default = np.full(rows.size, entry.default_score)
+        return Rating(entry.plugin.name, entry.weight, default, is_default=True)
+    if isinstance(scores, NotApplicable):
+        return None
+    return Rating(entry.plugin.name, entry.weight, scores)
 
 
 def blend(ratings: Sequence[Rating], size: int) -> Floats:
@@ -55,8 +64,12 @@ def blend(ratings: Sequence[Rating], size: int) -> Floats:
         return np.zeros(size)
     largest = max(rating.weight for rating in ratings)
     shares = [rating.weight / largest for rating in ratings]
-    total = ratings[0].scores * shares[0]
+    whole = sum(shares)
+    total = ratings[0].scores * (shares[0] / whole)
+    highest = 100.0 * (shares[0] / whole)
     for rating, share in zip(ratings[1:], shares[1:], strict=True):
-        total += rating.scores if share == 1.0 else rating.scores * share
-    total /= sum(shares)
-    return np.minimum(total, 100.0, out=total)
+        total += rating.scores * (share / whole)
+        highest += 100.0 * (share / whole)
+    if highest > 100.0:  # else no sum of less is rounded to more either
+        np.minimum(total, 100.0, out=total)
+    return total

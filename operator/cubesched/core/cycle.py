@@ -84,7 +84,7 @@ def _feasible_rows(
         mask = ask_mask(stage, fleet, request)
         if mask is None:
             continue
-        alive = mask.copy() if alive is None else np.logical_and(alive, mask, out=alive)
+        alive = mask.copy() if alive is None else np.bitwise_and(alive, mask, out=alive)
         before, left = left, int(np.count_nonzero(alive))
         if left < before:
             counts.append(StageCount(kind, stage.name, before - left))
@@ -112,19 +112,20 @@ def _placed(
     choice: Choice,
     counts: list[StageCount],
 ) -> Placed:
-    row = int(rows[choice.chosen])
+    row = rows.item(choice.chosen)
     return Placed(
         row=row,
         node=fleet.names[row],
-        score=float(scores[choice.chosen]),
+        score=scores.item(choice.chosen),
         parts=tuple(
-            ScorePart(rating.plugin, rating.weight, float(rating.scores[choice.chosen]))
+            ScorePart(rating.plugin, rating.weight, rating.scores.item(choice.chosen))
             for rating in ratings
         ),
         runners_up=tuple(
-            (fleet.names[rows[position]], float(scores[position])) for position in choice.runners_up
+            (fleet.names[rows.item(position)], scores.item(position))
+            for position in choice.runners_up
         ),
-        feasible=int(rows.size),
+        feasible=rows.size,
         total=len(fleet),
         counts=tuple(counts),
         warnings=tuple(rating.plugin for rating in ratings if rating.is_default),

@@ -92,7 +92,7 @@ def _repeated_argmax(scores: Floats, count: int) -> Ints:
     # argmax returns the first of equals, so this is stable; `scores` is used up.
     best = []
     for _ in range(count):
-        position = scores.argmax()
+        position = int(scores.argmax())
         best.append(position)
         scores[position] = -1.0
     return np.array(best)

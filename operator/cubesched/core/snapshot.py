@@ -7,19 +7,17 @@ zero: a float that was never reported is NaN, a limit that is not set is `NO_LIM
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
+from cubesched.core.derived import NO_LIMIT, Bools, Derived, Floats, Ints, derive
 
-NO_LIMIT = 1 << 61
-"""Stands for "no limit set"; half of the int64 range, so that sums cannot overflow."""
+Codes = NDArray[np.int32]
+
+__all__ = ["NO_LIMIT", "Bools", "Codes", "Floats", "Ints", "Safety", "Snapshot", "Taint"]
 
 
 class Safety(IntEnum):
@@ -112,6 +110,14 @@ class Snapshot:
     max_cpu_util_percent: float
     disk_usage_max_percent: float
     """The configured bounds of the cpu and disk guards, 1-100."""
+
+    derived: Derived = field(init=False)
+    """What follows from the columns above; brought up to date by whoever changes them."""
+
+    def __post_init__(self) -> None:
+        """Derive what follows from the facts given."""
+        self.derived = Derived.empty(len(self))
+        derive(self)
 
     def __len__(self) -> int:
         """Return the number of nodes."""

@@ -29,6 +29,10 @@ class Assumptions:
         """Return how many plans stand; 0 at rest."""
         return len(self._by_uid)
 
+    def __contains__(self, uid: str) -> bool:
+        """Tell whether a plan stands for `uid`."""
+        return uid in self._by_uid
+
     def add(self, uid: str, assumption: Assumption) -> None:
         """Count a plan; there is none for `uid` yet."""
         self._by_uid[uid] = assumption

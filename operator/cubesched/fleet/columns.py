@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from cubesched.core.derived import Derived
 from cubesched.core.snapshot import Bools, Codes, Floats, Ints, Safety, Snapshot, Taint
+from cubesched.fleet.cells import Cells
 from cubesched.fleet.nodes import NodeRecord
 
 _LOG = logging.getLogger(__name__)
@@ -27,7 +29,7 @@ _FLOATS = (
 )
 _SKIPPED = ("version", "names", "row_of", "instance_type_codes", "taint_sets", "labels",
             "label_values", "templates", "template_creating", "max_cpu_util_percent",
-            "disk_usage_max_percent")  # fmt: skip
+            "disk_usage_max_percent", "derived")  # fmt: skip
 
 
 def _default(name: str, rows: int) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
@@ -133,6 +135,7 @@ class Columns:
     template_creating: dict[str, Ints] = field(default_factory=dict)
     types: dict[str, int] = field(default_factory=lambda: {"": 0})
     taint_sets: list[tuple[Taint, ...]] = field(default_factory=lambda: [()])
+    cells: Cells = field(init=False)
     _taint_codes: dict[tuple[Taint, ...], int] = field(default_factory=lambda: {(): 0})
     _creating_totals: dict[str, int] = field(default_factory=dict)
     """Sum of each column of `template_creating`, so that an empty one is dropped at once."""
@@ -144,6 +147,7 @@ class Columns:
         view.labels, view.label_values = self.labels, self.label_values
         view.templates, view.template_creating = self.templates, self.template_creating
         view.instance_type_codes, view.taint_sets = self.types, self.taint_sets
+        self.cells = Cells(view, self.reported)
 
     def touch(self) -> None:
         """Count a new version: something that a decision reads has changed."""
@@ -153,13 +157,13 @@ class Columns:
         """Add rows of defaults for `names` (not yet there), keeping name order."""
         fresh = sorted(names)
         at = np.array([bisect_left(self.names, name) for name in fresh], np.int64)
+        reported, derived = Reported.empty(len(fresh)), Derived.empty(len(fresh))
         for holder, column in self._columns():
             values = getattr(holder, column)
-            filler = (
-                _default(column, len(fresh))
-                if holder is self.snapshot
-                else getattr(Reported.empty(len(fresh)), column)
-            )
+            if holder is self.snapshot:
+                filler = _default(column, len(fresh))
+            else:
+                filler = getattr(reported if holder is self.reported else derived, column)
             setattr(holder, column, np.insert(values, at, filler))
         for mapping in (self.labels, self.templates, self.template_creating):
             for key, values in mapping.items():
@@ -203,12 +207,14 @@ class Columns:
 
     def _columns(self) -> list[tuple[object, str]]:
         mine: list[tuple[object, str]] = [(self.snapshot, name) for name in ARRAYS]
+        mine += [(self.snapshot.derived, f.name) for f in fields(Derived)]
         return mine + [(self.reported, f.name) for f in fields(Reported)]
 
     def _rename(self, names: list[str]) -> None:
         self.names[:] = names
         self.row_of.clear()
         self.row_of.update({name: row for row, name in enumerate(names)})
+        self.cells = Cells(self.snapshot, self.reported)
         self.touch()
 
     def _label_code(self, value: str) -> int:

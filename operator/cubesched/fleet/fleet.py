@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from typing_extensions import override
 
-from cubesched.core.snapshot import NO_LIMIT
 from cubesched.fleet.assumptions import Assumption, Assumptions
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.ledger import CREATING, Change, Ledger
@@ -42,7 +41,8 @@ class Fleet(Supply):
 
     def assume(self, uid: str, assumption: Assumption) -> None:
         """Plan room for `uid`; undone by `release`, or when the stream shows what became of it."""
-        self.release(uid)
+        if uid in self._assumptions:
+            self.release(uid)
         self._assumptions.add(uid, assumption)
         self._count_create(assumption.node, assumption.template_id, 1)
         self._refresh(assumption.node)
@@ -91,24 +91,11 @@ class Fleet(Supply):
         row = self.columns.row_of.get(node)
         if row is None:
             return
-        view, reported = self.columns.snapshot, self.columns.reported
-        used, plan = self.ledger.usage(node), self._assumptions.usage(node)
-        cpu = used.cpu_millis + plan.cpu_millis + reported.foreign_cpu_millis.item(row)
-        memory = used.memory_bytes + plan.memory_bytes + reported.foreign_memory_bytes.item(row)
-        disk = used.disk_bytes + plan.disk_bytes + reported.foreign_disk_bytes.item(row)
-        # Absurd reservations may add up to more than 64 bits hold.
-        view.cpu_used_millis[row] = min(NO_LIMIT, cpu)
-        view.memory_used_bytes[row] = min(NO_LIMIT, memory)
-        view.disk_used_bytes[row] = min(NO_LIMIT, disk)
-        counted, told = used.sandboxes + plan.sandboxes, reported.sandboxes.item(row)
-        reported.counted[row] = counted
-        view.sandboxes[row] = max(told, counted)
-        creating, told = used.creating + plan.creating, reported.creating.item(row)
-        view.creating_ledger[row] = creating
-        view.creating[row] = max(told, creating)
-        view.version += 1
-        if reported.unreadable.item(row) != (used.unreadable > 0):
-            reported.unreadable[row] = used.unreadable > 0
+        cells, used = self.columns.cells, self.ledger.usage(node)
+        cells.write(row, used, self._assumptions.usage(node))
+        self.columns.touch()
+        if cells.unreadable[row] != (used.unreadable > 0):
+            cells.unreadable[row] = used.unreadable > 0
             self._judge()
 
     # What the nodes ask for when they change

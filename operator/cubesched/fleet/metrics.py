@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cubesched.core.derived import derive, derive_safety
 from cubesched.core.snapshot import Bools, Ints, Safety
 from cubesched.fleet.columns import Columns
 from cubesched.fleet.metrics_layout import Decoded, Table
@@ -33,6 +34,7 @@ def take_reports(
     rows, table = rows[known], decoded.table[known]
     _heartbeat(columns, rows, table, monotonic=monotonic, wall=wall, listed=listed)
     _usage(columns, rows, table)
+    derive(columns.snapshot)
     columns.touch()
     names = columns.names
     applied = table["applied_version"].tolist()
@@ -115,5 +117,6 @@ def sweep_safety(columns: Columns, *, monotonic: float, max_age_seconds: float) 
         return False
     better: Bools = changed & (code == Safety.OK)
     view.safety[:] = code
+    derive_safety(view)
     columns.touch()
     return bool(better.any())

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from cubesched.core.derived import derive
 from cubesched.core.scheduler_settings import Settings
 from cubesched.core.snapshot import Snapshot
 from cubesched.fleet.columns import Columns
@@ -69,6 +70,7 @@ class Supply(ABC):
         self.snapshot.disk_usage_max_percent = settings.guards.disk_usage_max_percent
         for name, record in self.records.items():
             self._fill_limits(self.columns.row_of[name], record)
+        derive(self.snapshot)
         self.columns.touch()
         self._supply_changed()
 
@@ -103,6 +105,7 @@ class Supply(ABC):
         self.columns.insert([name for name in listed if name not in self.records])
         for record in listed.values():
             self._put_node(record)
+        derive(self.snapshot)
         self.nodes_listed = True
         self._supply_changed()
 
@@ -120,6 +123,8 @@ class Supply(ABC):
         if record.name not in self.records:
             self.columns.insert([record.name])
         self._put_node(record)
+        row = self.columns.row_of[record.name]
+        derive(self.snapshot, slice(row, row + 1))
         self._supply_changed()
 
     def progress(self, version: int) -> None:

@@ -211,29 +211,28 @@ def blended_score(node: NodeFacts, request: Request, policy: Policy) -> float:
     if not answers:
         return 0.0
     largest = max(weight for _, weight in answers)
+    shares = [weight / largest for _, weight in answers]
     total = 0.0
-    shares = 0.0
-    for score, weight in answers:
-        total += score * (weight / largest)
-        shares += weight / largest
-    return min(total / shares, 100.0)
+    for (score, _), part in zip(answers, shares, strict=True):
+        total += score * (part / sum(shares))
+    return min(total, 100.0)
 
 
 def clamp(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
-def share(used: float, limit: float) -> float:
-    """How much of the limit is used, 0..1; the worst where either is unknown."""
+def free(used: float, limit: float) -> float:
+    """How much of the limit is free, in percent; the worst where either is unknown."""
     if math.isnan(used) or math.isnan(limit) or limit == 0:
-        return 1.0
-    return clamp(used / limit, 0.0, 1.0)
+        return 0.0
+    return clamp(100.0 - used * (100.0 / limit), 0.0, 100.0)
 
 
 def left(used: int, limit: int, requested: int) -> float:
     if limit <= 0:
         return 0.0
-    return clamp((limit - used - requested) / limit, 0.0, 1.0)
+    return max(free(used, limit) - requested * (100.0 / limit), 0.0)
 
 
 def cpu_left(node: NodeFacts, request: Request) -> float:
@@ -244,33 +243,33 @@ def memory_left(node: NodeFacts, request: Request) -> float:
     return left(node.memory_used_bytes, node.memory_limit_bytes, request.memory_bytes)
 
 
-def used_by_factor(name: str, node: NodeFacts, request: Request) -> float:  # noqa: C901, PLR0911
+def free_by_factor(name: str, node: NodeFacts, request: Request) -> float:  # noqa: C901, PLR0911
     if name == "mvm_num":
-        return share(node.sandboxes, node.sandbox_limit)
+        return free(node.sandboxes, node.sandbox_limit)
     if name == "local_create_num":
-        return share(node.creating_ledger, node.create_limit)
+        return free(node.creating_ledger, node.create_limit)
     if name == "realtime_create_num":
-        return share(node.creating, node.create_limit)
+        return free(node.creating, node.create_limit)
     if name == "quota_cpu_usage":
-        return share(node.cpu_used_millis, node.cpu_limit_millis)
+        return free(node.cpu_used_millis, node.cpu_limit_millis)
     if name == "quota_mem_usage":
-        return share(node.memory_used_bytes, node.memory_limit_bytes)
+        return free(node.memory_used_bytes, node.memory_limit_bytes)
     if name == "req_cpu":
-        return 1.0 - cpu_left(node, request)
+        return cpu_left(node, request)
     if name == "req_mem":
-        return 1.0 - memory_left(node, request)
+        return memory_left(node, request)
     if name in ("cpu_util", "cpu_usage"):
-        return share(node.cpu_util_percent, 100.0)
+        return free(node.cpu_util_percent, 100.0)
     if name == "mem_usage":
-        return share(node.memory_really_used_bytes, node.memory_capacity_bytes)
+        return free(node.memory_really_used_bytes, node.memory_capacity_bytes)
     if name == "cpu_load":
-        return share(node.cpu_load, node.cpus)
+        return free(node.cpu_load, node.cpus)
     if name == "data_disk_usage":
-        return share(node.data_disk_percent, 100.0)
+        return free(node.data_disk_percent, 100.0)
     if name == "storage_disk_usage":
-        return share(node.storage_disk_percent, 100.0)
+        return free(node.storage_disk_percent, 100.0)
     assert name == "sys_disk_usage"
-    return share(node.system_disk_percent, 100.0)
+    return free(node.system_disk_percent, 100.0)
 
 
 DEFAULT_FACTORS = {"mvm_num": 1, "local_create_num": 1, "cpu_util": 1, "quota_mem_usage": 1}
@@ -286,33 +285,33 @@ def real_time_weighted_average(
     largest = max(factors.values(), default=0)
     if largest == 0:
         return None
-    used = 0.0
-    weights = 0.0
-    for name, weight in factors.items():
-        if weight > 0:
-            used += used_by_factor(name, node, request) * (weight / largest)
-            weights += weight / largest
-    return clamp(100.0 - used * (100.0 / weights), 0.0, 100.0)
+    weights = {name: weight / largest for name, weight in factors.items() if weight > 0}
+    total = 0.0
+    for name, weight in weights.items():
+        total += free_by_factor(name, node, request) * weight
+    scale: float = 1.0 / sum(weights.values())
+    return min(total * scale, 100.0)
 
 
 def resource_fit_score(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float:
     penalty = args.get("imbalance_penalty", 0.5)
     assert isinstance(penalty, float)
     cpu, memory = cpu_left(node, request), memory_left(node, request)
-    gap = abs(cpu - memory) * (penalty * 100.0)
-    return clamp(100.0 - (cpu + memory) * 50.0 - gap, 0.0, 100.0)
+    # 100 - (cpu + memory) / 2 - penalty * |cpu - memory|
+    cost = max(cpu, memory) * (0.5 + penalty) + min(cpu, memory) * (0.5 - penalty)
+    return max(100.0 - cost, 0.0)
 
 
 def least_allocated(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float:
-    return (cpu_left(node, request) + memory_left(node, request)) * 50.0
+    return (cpu_left(node, request) + memory_left(node, request)) * 0.5
 
 
 def most_allocated(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float:
-    return 100.0 - (cpu_left(node, request) + memory_left(node, request)) * 50.0
+    return 100.0 - (cpu_left(node, request) + memory_left(node, request)) * 0.5
 
 
 def balanced_allocation(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float:
-    return 100.0 - abs(cpu_left(node, request) - memory_left(node, request)) * 100.0
+    return 100.0 - abs(cpu_left(node, request) - memory_left(node, request))
 
 
 def create_concurrency_score(
@@ -321,7 +320,7 @@ def create_concurrency_score(
     creating = node.creating
     if args.get("include_local_create", True):
         creating += node.creating_ledger
-    return 100.0 - share(creating, node.create_limit) * 100.0
+    return free(creating, node.create_limit)
 
 
 def image_score(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float | None:
@@ -336,7 +335,7 @@ def template_local_pressure(
     if not request.template_id:
         return None
     creating = node.template_creating.get(request.template_id, 0)
-    return 100.0 - share(creating, node.create_limit) * 100.0
+    return free(creating, node.create_limit)
 
 
 SCORES: dict[str, Callable[[NodeFacts, Request, Mapping[str, object]], float | None]] = {

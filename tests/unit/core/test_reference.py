@@ -13,6 +13,7 @@ from tests.unit.core import reference
 
 from cubesched.core.cycle import decide
 from cubesched.core.decision import Decision, Placed
+from cubesched.core.derived import derive
 from cubesched.core.pipeline import SelectionMethod
 from cubesched.core.request import Request, Toleration
 from cubesched.core.snapshot import NO_LIMIT, Safety, Snapshot, Taint
@@ -124,6 +125,7 @@ def assume_in_columns(fleet: Snapshot, row: int, request: Request) -> None:
     creating = fleet.template_creating.get(request.template_id)
     if creating is not None:
         creating[row] += 1
+    derive(fleet, slice(row, row + 1))
 
 
 def random_node(rng: random.Random, name: str, oddness: float) -> NodeFacts:

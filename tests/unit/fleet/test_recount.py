@@ -7,9 +7,11 @@ against a plain model that only remembers what stands; after every step each row
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from math import nan
 from typing import Any
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -21,6 +23,8 @@ from tests.unit.fleet.objects import (
 )
 from typing_extensions import override
 
+from cubesched.core.derived import Derived
+from cubesched.core.scheduler_settings import GuardSettings, Settings
 from cubesched.fleet.assumptions import Assumption
 from cubesched.fleet.entries import Weight
 from cubesched.fleet.fleet import Fleet
@@ -29,6 +33,7 @@ from cubesched.fleet.metrics_layout import NodeReport, decode_all, encode
 
 MAX_AGE = 300.0
 NODES = st.sampled_from(["n1", "n2", "n3", "n4"])
+NODE_UIDS = st.sampled_from(["x", "x", "x", "y"])
 UIDS = st.sampled_from(["a", "b", "c", "d", "e"])
 TEMPLATES = st.sampled_from(["", "t1", "t2"])
 PHASES = st.sampled_from(
@@ -36,6 +41,27 @@ PHASES = st.sampled_from(
      "Succeeded", "Failed"]
 )  # fmt: skip
 SIZES = st.integers(0, 5_000)
+QUOTAS = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpu": st.sampled_from(["0", "2", "8"]),
+        "memory": st.sampled_from(["0", "4Ki", "16Gi"]),
+        "systemDisk": st.sampled_from(["0", "20"]),
+        "sandboxes": st.integers(0, 3),
+        "createConcurrency": st.integers(0, 3),
+    },
+)
+PERCENTS = st.sampled_from([nan, 0.0, 33.3, 79.9, 80.0, 130.0])
+METRICS = st.fixed_dictionaries(
+    {
+        "cpu_util_percent": PERCENTS,
+        "cpu_load": st.sampled_from([nan, 0.0, 1.0, 8.0, 8.1]),
+        "memory_used_bytes": st.sampled_from([-1, 0, 5_000, 17 << 30]),
+        "data_disk_percent": PERCENTS,
+        "storage_disk_percent": PERCENTS,
+        "system_disk_percent": PERCENTS,
+    }
+)
 ON_NODE = frozenset({"Reserved", "Bound", "Starting", "Running", "Paused", "Evicting", "Unheard"})
 
 
@@ -91,6 +117,8 @@ class Recount(RuleBasedStateMachine):
         self.foreign: dict[str, int] = {}
         self.reported: dict[str, tuple[int, int]] = {}
         self.fleet.ledger.complete(self.version)
+        self.configure(80.0, None)
+        self.list_nodes({"n1": "x", "n2": "x", "n3": "x"})
 
     def next_version(self) -> int:
         self.version += 1
@@ -152,12 +180,26 @@ class Recount(RuleBasedStateMachine):
 
     # Nodes
 
-    @rule(node=NODES, uid=st.sampled_from(["x", "y"]), templates=st.sets(TEMPLATES))
-    def put_node(self, node: str, uid: str, templates: set[str]) -> None:
+    @rule(
+        node=NODES,
+        uid=NODE_UIDS,
+        templates=st.sets(TEMPLATES),
+        quota=QUOTAS,
+        ready=st.sampled_from([True, True, False]),
+    )
+    def put_node(
+        self, node: str, uid: str, templates: set[str], quota: dict[str, Any], ready: bool
+    ) -> None:
         if self.nodes.get(node, uid) != uid:
             self._node_gone(node)
         self.nodes[node] = uid
-        raw = a_node_object(node, uid=f"{node}-{uid}", templates=sorted(templates - {""}))
+        raw = a_node_object(
+            node,
+            uid=f"{node}-{uid}",
+            templates=sorted(templates - {""}),
+            spec={"quota": quota},
+            ready=ready,
+        )
         self.fleet.event("ADDED", raw, self.next_version())
 
     @rule(node=NODES)
@@ -167,7 +209,7 @@ class Recount(RuleBasedStateMachine):
             self._node_gone(node)
             self.fleet.event("DELETED", raw, self.next_version())
 
-    @rule(kept=st.dictionaries(NODES, st.sampled_from(["x", "y"])))
+    @rule(kept=st.dictionaries(NODES, NODE_UIDS))
     def list_nodes(self, kept: dict[str, str]) -> None:
         self.fleet.reset()
         for node, uid in kept.items():
@@ -184,19 +226,39 @@ class Recount(RuleBasedStateMachine):
         self.reported.pop(node, None)
         self.gone = {uid: gone for uid, gone in self.gone.items() if gone.stored.node != node}
 
+    @rule(percent=st.sampled_from([40.0, 80.0]), reserved=st.sampled_from([None, 0, 1 << 30]))
+    def configure(self, percent: float, reserved: int | None) -> None:
+        guards = GuardSettings(
+            max_cpu_util_percent=percent,
+            disk_usage_max_percent=percent,
+            memory_reserved_bytes=reserved,
+            max_sandboxes_per_node=2,
+            create_concurrency_limit=1,
+        )
+        self.fleet.configure(Settings(guards=guards))
+
     # Reports and time
 
     @rule(
-        nodes=st.sets(NODES),
-        uid=st.sampled_from(["x", "y"]),
+        nodes=st.one_of(st.sets(NODES), st.just({"n1", "n2", "n3", "n4"})),
+        uid=NODE_UIDS,
         foreign=SIZES,
         sandboxes=st.integers(-1, 4),
         creating=st.integers(-1, 4),
         behind=st.integers(0, 4),
+        metrics=METRICS,
     )
     def report(
-        self, nodes: set[str], uid: str, foreign: int, sandboxes: int, creating: int, behind: int
+        self,
+        nodes: set[str],
+        uid: str,
+        foreign: int,
+        sandboxes: int,
+        creating: int,
+        behind: int,
+        metrics: dict[str, Any],
     ) -> None:
+        self.now += 1.0
         applied = max(0, self.version - behind)
         report = NodeReport(
             node_uid="",
@@ -205,6 +267,7 @@ class Recount(RuleBasedStateMachine):
             foreign_cpu_millis=foreign,
             sandboxes=sandboxes,
             creating=creating,
+            **metrics,
         )
         self.fleet.take_reports(
             decode_all({n.encode(): encode(replace(report, node_uid=f"{n}-{uid}")) for n in nodes})
@@ -259,6 +322,15 @@ class Recount(RuleBasedStateMachine):
                 "creating_ledger": creates,
                 "unreadable": any(not s.readable for s in here + ghosts),
             }
+
+    @invariant()
+    def derived_columns_equal_those_of_the_same_facts(self) -> None:
+        kept = self.fleet.snapshot.derived
+        anew = replace(self.fleet.snapshot).derived
+        for column in fields(Derived):
+            was, now = getattr(kept, column.name), getattr(anew, column.name)
+            assert was.dtype == now.dtype
+            np.testing.assert_array_equal(was, now, err_msg=column.name)
 
     @invariant()
     def creates_of_each_template_equal_a_recount(self) -> None:

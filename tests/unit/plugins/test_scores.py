@@ -25,7 +25,9 @@ def score(
     name: str, args: Mapping[str, object], node: Mapping[str, Any], **request_facts: Any
 ) -> float | None:
     fleet = a_snapshot([a_node(**node)])
-    answer = ask_scores(build_score(name, args), fleet, a_request(**request_facts), np.array([0]))
+    plugin, request = build_score(name, args), a_request(**request_facts)
+    with np.errstate(all="ignore"):
+        answer = ask_scores(plugin, fleet, request, np.array([0]))
     return None if isinstance(answer, NotApplicable) else float(answer[0])
 
 

@@ -1,7 +1,7 @@
-"""Shares of a limit: the arithmetic that the scores have in common.
+"""What would remain on a node after placing: the arithmetic that the scores have in common.
 
-Every column is gathered for the feasible rows only. A limit of 0 divides to inf or NaN, which the
-clamps turn into the worst; callers see no warning, since `core.answers` silences them.
+Every column is gathered for the feasible rows only. Of a limit of 0 each unit takes infinitely
+much, and none of them is NaN; fmax turns both into 0, the worst.
 """
 
 from __future__ import annotations
@@ -12,37 +12,29 @@ from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 
 
-def used_share(used: Ints, limit: Ints) -> Floats:
-    """Return used / limit within 0..1; 1, the worst, where the limit is 0.
-
-    For what the ledger counts, which is never negative nor unknown.
-    """
-    share = used / limit
-    return np.fmin(share, 1.0, out=share)
-
-
-def measured_share(used: Floats, limit: Ints | Floats | float) -> Floats:
-    """Return used / limit within 0..1; 1, the worst, where either is unknown or the limit is 0."""
-    share = used / limit
-    np.fmin(share, 1.0, out=share)
-    return np.maximum(share, 0.0, out=share)
-
-
 def cpu_left(fleet: Snapshot, request: Request, rows: Ints) -> Floats:
-    """Return the share of cpu quota x over-commit that remains after placing, within 0..1."""
-    limit = fleet.cpu_limit_millis.take(rows)
-    return _left(limit, fleet.cpu_used_millis.take(rows), request.cpu_millis)
+    """Return how much of cpu quota x over-commit remains after placing, in percent."""
+    columns = fleet.derived
+    each = columns.percent_per_milli.take(rows)
+    return _left(columns.cpu_free_percent.take(rows), each, request.cpu_millis)
 
 
 def memory_left(fleet: Snapshot, request: Request, rows: Ints) -> Floats:
-    """Return the share of memory quota x over-commit that remains after placing, within 0..1."""
-    limit = fleet.memory_limit_bytes.take(rows)
-    return _left(limit, fleet.memory_used_bytes.take(rows), request.memory_bytes)
+    """Return how much of memory quota x over-commit remains after placing, in percent."""
+    columns = fleet.derived
+    each = columns.percent_per_byte.take(rows)
+    return _left(columns.memory_free_percent.take(rows), each, request.memory_bytes)
 
 
-def _left(limit: Ints, used: Ints, requested: int) -> Floats:
-    free = np.subtract(limit, used, out=used)
-    free -= requested
-    share = free / limit
-    # fmax turns the NaN of 0 / 0 into 0, the worst.
-    return np.fmax(share, 0.0, out=share)
+def creates_left(fleet: Snapshot, creating: Ints, rows: Ints) -> Floats:
+    """Return how much of the create limit `creating`, a column, leaves, in percent."""
+    used = fleet.derived.percent_per_create.take(rows)
+    used *= creating.take(rows)
+    left = np.subtract(100.0, used, out=used)
+    return np.fmax(left, 0.0, out=left)
+
+
+def _left(free: Floats, each: Floats, requested: int) -> Floats:
+    each *= requested
+    free -= each
+    return np.fmax(free, 0.0, out=free)

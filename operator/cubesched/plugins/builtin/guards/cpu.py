@@ -25,9 +25,7 @@ class Cpu:
 
     def keep(self, fleet: Snapshot, request: Request) -> Bools:
         """Return which nodes stay; see the module."""
-        mask = (fleet.cpu_limit_millis - fleet.cpu_used_millis) >= request.cpu_millis
-        mask &= ~(fleet.cpu_util_percent >= fleet.max_cpu_util_percent)
-        return mask
+        return fleet.derived.cpu_room_millis >= request.cpu_millis
 
     def reasons(self, fleet: Snapshot, request: Request, rows: Ints) -> Sequence[tuple[str, int]]:
         """Count what lacks room first, then what is busy."""

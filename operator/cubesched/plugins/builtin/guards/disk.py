@@ -27,13 +27,7 @@ class Disk:
 
     def keep(self, fleet: Snapshot, request: Request) -> Bools:
         """Return which nodes stay; see the module."""
-        mask = (fleet.disk_limit_bytes - fleet.disk_used_bytes) >= request.disk_bytes
-        bound = fleet.disk_usage_max_percent
-        is_full = fleet.data_disk_percent >= bound
-        is_full |= fleet.storage_disk_percent >= bound
-        is_full |= fleet.system_disk_percent >= bound
-        mask &= ~is_full
-        return mask
+        return fleet.derived.disk_room_bytes >= request.disk_bytes
 
     def reasons(self, fleet: Snapshot, request: Request, rows: Ints) -> Sequence[tuple[str, int]]:
         """Count what lacks quota first, then what has a disk too full."""

@@ -26,10 +26,7 @@ class Mem:
 
     def keep(self, fleet: Snapshot, request: Request) -> Bools:
         """Return which nodes stay; see the module."""
-        mask = (fleet.memory_limit_bytes - fleet.memory_used_bytes) >= request.memory_bytes
-        really_free = fleet.memory_capacity_bytes - fleet.memory_reserved_bytes
-        mask &= ~((really_free - fleet.memory_really_used_bytes) < request.memory_bytes)
-        return mask
+        return fleet.derived.memory_room_bytes >= request.memory_bytes
 
     def reasons(self, fleet: Snapshot, request: Request, rows: Ints) -> Sequence[tuple[str, int]]:
         """Count what lacks quota first, then what lacks real memory."""

@@ -30,8 +30,6 @@ TEXTS = {
     Safety.AWAITING_REPORT: "awaiting a report",
 }
 
-_OK = np.uint8(Safety.OK)
-
 
 @dataclass(frozen=True, slots=True)
 class NodeSafety:
@@ -41,11 +39,7 @@ class NodeSafety:
 
     def keep(self, fleet: Snapshot, request: Request) -> Bools:
         """Return which nodes stay; see the module."""
-        mask: Bools = fleet.safety == _OK
-        mask &= fleet.sandboxes < fleet.sandbox_limit
-        # Unknown load or cpus is NaN and compares False: the node is not overloaded.
-        mask &= ~(fleet.cpu_load > fleet.cpus)
-        return mask
+        return fleet.derived.is_usable
 
     def reasons(self, fleet: Snapshot, request: Request, rows: Ints) -> Sequence[tuple[str, int]]:
         """Count by the node's safety code, then by the two limits."""

@@ -24,7 +24,7 @@ class RealtimeCreateNum:
 
     def keep(self, fleet: Snapshot, request: Request) -> Bools:
         """Return which nodes stay; see the module."""
-        return fleet.creating < fleet.create_limit
+        return fleet.derived.can_create
 
     def reasons(self, fleet: Snapshot, request: Request, rows: Ints) -> Sequence[tuple[str, int]]:
         """Count them all under one text."""

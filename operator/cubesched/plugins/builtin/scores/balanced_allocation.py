@@ -37,5 +37,4 @@ class BalancedAllocation:
         gap = cpu_left(fleet, request, rows)
         gap -= memory_left(fleet, request, rows)
         np.abs(gap, out=gap)
-        gap *= 100.0
         return np.subtract(100.0, gap, out=gap)

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from typing_extensions import override
 
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 from cubesched.plugins.args import ScoreArgs
-from cubesched.plugins.builtin.ratios import used_share
+from cubesched.plugins.builtin.ratios import creates_left
 
 
 class CreateConcurrencyScoreArgs(ScoreArgs):
@@ -41,9 +40,6 @@ class CreateConcurrencyScore:
 
     def score(self, fleet: Snapshot, request: Request, rows: Ints) -> Floats:
         """Return one score for each row; see the module."""
-        creating = fleet.creating.take(rows)
         if self.include_local_create:
-            creating += fleet.creating_ledger.take(rows)
-        share = used_share(creating, fleet.create_limit.take(rows))
-        share *= 100.0
-        return np.subtract(100.0, share, out=share)
+            return fleet.derived.creates_free_by_both_percent.take(rows)
+        return creates_left(fleet, fleet.creating, rows)

@@ -47,4 +47,4 @@ class ImageScore:
         holders = fleet.templates.get(request.template_id)
         if holders is None:
             return np.zeros(rows.size)
-        return np.where(holders.take(rows), 100.0, 0.0)
+        return np.multiply(holders.take(rows), 100.0, dtype=np.float64)

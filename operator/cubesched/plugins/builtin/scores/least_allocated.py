@@ -35,5 +35,5 @@ class LeastAllocated:
         """Return one score for each row; see the module."""
         left = cpu_left(fleet, request, rows)
         left += memory_left(fleet, request, rows)
-        left *= 50.0
+        left *= 0.5
         return left

@@ -36,5 +36,5 @@ class MostAllocated:
         """Return one score for each row; see the module."""
         left = cpu_left(fleet, request, rows)
         left += memory_left(fleet, request, rows)
-        left *= 50.0
+        left *= 0.5
         return np.subtract(100.0, left, out=left)

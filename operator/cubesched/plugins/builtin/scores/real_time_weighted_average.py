@@ -34,50 +34,27 @@ from cubesched.core.pipeline import NOT_APPLICABLE, NotApplicable
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 from cubesched.plugins.args import Factors, ScoreArgs, only_known
-from cubesched.plugins.builtin.ratios import (
-    cpu_left,
-    measured_share,
-    memory_left,
-    used_share,
-)
+from cubesched.plugins.builtin.ratios import cpu_left, creates_left, memory_left
 
-UsedShare = Callable[[Snapshot, Request, Ints], Floats]
-"""The used share of one factor for each row, 0..1; unknown is 1."""
+FreePercent = Callable[[Snapshot, Request, Ints], Floats]
+"""What one factor leaves on each row, in percent; unknown is 0."""
 
-FACTORS: Final[dict[str, UsedShare]] = {
-    "mvm_num": lambda fleet, _, rows: used_share(
-        fleet.sandboxes.take(rows), fleet.sandbox_limit.take(rows)
+FACTORS: Final[dict[str, FreePercent]] = {
+    "mvm_num": lambda fleet, _, rows: fleet.derived.sandboxes_free_percent.take(rows),
+    "local_create_num": lambda fleet, _, rows: fleet.derived.creates_free_by_ledger_percent.take(
+        rows
     ),
-    "local_create_num": lambda fleet, _, rows: used_share(
-        fleet.creating_ledger.take(rows), fleet.create_limit.take(rows)
-    ),
-    "realtime_create_num": lambda fleet, _, rows: used_share(
-        fleet.creating.take(rows), fleet.create_limit.take(rows)
-    ),
-    "quota_cpu_usage": lambda fleet, _, rows: used_share(
-        fleet.cpu_used_millis.take(rows), fleet.cpu_limit_millis.take(rows)
-    ),
-    "quota_mem_usage": lambda fleet, _, rows: used_share(
-        fleet.memory_used_bytes.take(rows), fleet.memory_limit_bytes.take(rows)
-    ),
-    "req_cpu": lambda fleet, request, rows: 1.0 - cpu_left(fleet, request, rows),
-    "req_mem": lambda fleet, request, rows: 1.0 - memory_left(fleet, request, rows),
-    "cpu_util": lambda fleet, _, rows: measured_share(fleet.cpu_util_percent.take(rows), 100.0),
-    "mem_usage": lambda fleet, _, rows: measured_share(
-        fleet.memory_really_used_bytes.take(rows), fleet.memory_capacity_bytes.take(rows)
-    ),
-    "cpu_load": lambda fleet, _, rows: measured_share(
-        fleet.cpu_load.take(rows), fleet.cpus.take(rows)
-    ),
-    "data_disk_usage": lambda fleet, _, rows: measured_share(
-        fleet.data_disk_percent.take(rows), 100.0
-    ),
-    "storage_disk_usage": lambda fleet, _, rows: measured_share(
-        fleet.storage_disk_percent.take(rows), 100.0
-    ),
-    "sys_disk_usage": lambda fleet, _, rows: measured_share(
-        fleet.system_disk_percent.take(rows), 100.0
-    ),
+    "realtime_create_num": lambda fleet, _, rows: creates_left(fleet, fleet.creating, rows),
+    "quota_cpu_usage": lambda fleet, _, rows: fleet.derived.cpu_free_percent.take(rows),
+    "quota_mem_usage": lambda fleet, _, rows: fleet.derived.memory_free_percent.take(rows),
+    "req_cpu": cpu_left,
+    "req_mem": memory_left,
+    "cpu_util": lambda fleet, _, rows: fleet.derived.cpu_idle_percent.take(rows),
+    "mem_usage": lambda fleet, _, rows: fleet.derived.memory_really_free_percent.take(rows),
+    "cpu_load": lambda fleet, _, rows: fleet.derived.load_free_percent.take(rows),
+    "data_disk_usage": lambda fleet, _, rows: fleet.derived.data_disk_free_percent.take(rows),
+    "storage_disk_usage": lambda fleet, _, rows: fleet.derived.storage_disk_free_percent.take(rows),
+    "sys_disk_usage": lambda fleet, _, rows: fleet.derived.system_disk_free_percent.take(rows),
 }
 ALIASES: Final = {"cpu_usage": "cpu_util"}
 DEFAULT_FACTORS: Final = ("mvm_num", "local_create_num", "cpu_util", "quota_mem_usage")
@@ -102,12 +79,10 @@ class RealTimeWeightedAverageArgs(ScoreArgs):
     def build(self) -> RealTimeWeightedAverage:
         """Return the score; factors of weight 0 are left out."""
         largest = max(self.factors.values(), default=0.0)
+        weights = {name: weight / largest for name, weight in self.factors.items() if weight > 0}
         return RealTimeWeightedAverage(
-            tuple(
-                (FACTORS[name], weight / largest)
-                for name, weight in self.factors.items()
-                if weight > 0
-            )
+            tuple((FACTORS[name], weight) for name, weight in weights.items()),
+            1.0 / sum(weights.values()) if weights else 0.0,
         )
 
 
@@ -115,17 +90,27 @@ class RealTimeWeightedAverageArgs(ScoreArgs):
 class RealTimeWeightedAverage:
     """Rates a node by the mean of its factors; weights are relative to the largest."""
 
-    factors: tuple[tuple[UsedShare, float], ...]
+    factors: tuple[tuple[FreePercent, float], ...]
+    scale: float
+    """1 / the sum of all weights."""
     name: str = "real_time_weighted_average"
 
     def score(self, fleet: Snapshot, request: Request, rows: Ints) -> Floats | NotApplicable:
         """Return one score for each row; see the module."""
         if not self.factors:
             return NOT_APPLICABLE
-        total = np.zeros(rows.size)
-        for used, weight in self.factors:
-            part = used(fleet, request, rows)
-            total += part if weight == 1.0 else part * weight
-        total *= 100.0 / sum(weight for _, weight in self.factors)
-        np.subtract(100.0, total, out=total)
-        return np.maximum(total, 0.0, out=total)
+        (first, weight), *others = self.factors
+        total = first(fleet, request, rows)
+        highest = 100.0 * weight
+        if weight != 1.0:
+            total *= weight
+        for free, weight in others:
+            part = free(fleet, request, rows)
+            if weight != 1.0:
+                part *= weight
+            total += part
+            highest += 100.0 * weight
+        total *= self.scale
+        if highest * self.scale > 100.0:  # else no sum of less is rounded to more either
+            np.minimum(total, 100.0, out=total)
+        return total

@@ -8,7 +8,7 @@ Arguments: `imbalance_penalty` (0-100, default 0.5). Source: CubeMaster's score 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
@@ -19,11 +19,14 @@ from cubesched.core.snapshot import Floats, Ints, Snapshot
 from cubesched.plugins.args import ScoreArgs
 from cubesched.plugins.builtin.ratios import cpu_left, memory_left
 
+HALF: Final = 0.5
+"""The penalty under which only the larger of what remains of cpu and memory counts."""
+
 
 class ResourceFitScoreArgs(ScoreArgs):
     """Arguments of `resource_fit_score`."""
 
-    imbalance_penalty: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.5
+    imbalance_penalty: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = HALF
     """How many points a node loses for each point of difference between cpu and memory left."""
 
     @override
@@ -43,10 +46,13 @@ class ResourceFitScore:
         """Return one score for each row; see the module."""
         cpu = cpu_left(fleet, request, rows)
         memory = memory_left(fleet, request, rows)
-        gap = np.abs(cpu - memory)
-        gap *= self.imbalance_penalty * 100.0
-        cpu += memory
-        cpu *= 50.0
-        scores = np.subtract(100.0, cpu, out=cpu)
-        scores -= gap
+        # (rc + rm) / 2 and the gap |rc - rm|, told by the larger and the smaller of the two.
+        cost = np.maximum(cpu, memory)
+        if self.imbalance_penalty == HALF:
+            return np.subtract(100.0, cost, out=cost)
+        smaller = np.minimum(cpu, memory, out=memory)
+        smaller *= 0.5 - self.imbalance_penalty
+        cost *= 0.5 + self.imbalance_penalty
+        cost += smaller
+        scores = np.subtract(100.0, cost, out=cost)
         return np.maximum(scores, 0.0, out=scores)

@@ -16,7 +16,7 @@ from cubesched.core.pipeline import NOT_APPLICABLE, NotApplicable
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 from cubesched.plugins.args import ScoreArgs
-from cubesched.plugins.builtin.ratios import used_share
+from cubesched.plugins.builtin.ratios import creates_left
 
 
 class TemplateLocalPressureArgs(ScoreArgs):
@@ -41,6 +41,4 @@ class TemplateLocalPressure:
         creating = fleet.template_creating.get(request.template_id)
         if creating is None:
             return np.full(rows.size, 100.0)
-        share = used_share(creating.take(rows), fleet.create_limit.take(rows))
-        share *= 100.0
-        return np.subtract(100.0, share, out=share)
+        return creates_left(fleet, creating, rows)

@@ -1,0 +1,63 @@
+"""One row written as numbers equals the same row derived as columns."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.builders import UNKNOWN, NodeFacts, a_node, a_snapshot
+
+from cubesched.core.derived import Derived
+from cubesched.core.snapshot import NO_LIMIT, Safety, Snapshot
+from cubesched.fleet.cells import Cells
+from cubesched.fleet.columns import Reported
+from cubesched.fleet.ledger import Usage
+
+sizes = st.one_of(st.integers(0, 8), st.integers(0, 1 << 45), st.sampled_from([NO_LIMIT]))
+numbers = st.integers(0, 4)
+percents = st.sampled_from([UNKNOWN, 0.0, 79.9, 80.0])
+nodes = st.builds(
+    a_node,
+    cpu_limit_millis=sizes,
+    memory_limit_bytes=sizes,
+    disk_limit_bytes=sizes,
+    sandbox_limit=numbers,
+    create_limit=numbers,
+    memory_reserved_bytes=sizes,
+    cpu_load=st.sampled_from([UNKNOWN, 1.0, 65.0]),
+    cpu_util_percent=percents,
+    data_disk_percent=percents,
+    memory_really_used_bytes=st.sampled_from([UNKNOWN, 0.0, float(1 << 36)]),
+    safety=st.sampled_from([Safety.OK, Safety.OK, Safety.STALE]),
+)
+usages = st.builds(Usage, sizes, sizes, sizes, numbers, numbers)
+
+
+def a_report(node: Snapshot, told: int, foreign: int) -> Reported:
+    reported = Reported.empty(len(node))
+    reported.sandboxes[:] = reported.creating[:] = told
+    reported.foreign_cpu_millis[:] = reported.foreign_memory_bytes[:] = foreign
+    return reported
+
+
+@given(nodes, usages, usages, st.integers(-1, 4), st.integers(0, 1 << 40))
+def test_a_written_row_equals_the_derived_one(
+    node: NodeFacts, used: Usage, plan: Usage, told: int, foreign: int
+) -> None:
+    fleet = a_snapshot([a_node("before"), replace(node, name="node"), a_node("zone")])
+    cells = Cells(fleet, a_report(fleet, told, foreign))
+
+    cells.write(1, used, plan)
+
+    assert fleet.sandboxes.tolist() == [0, max(told, used.sandboxes + plan.sandboxes), 0]
+    assert fleet.creating.tolist() == [0, max(told, used.creating + plan.creating), 0]
+    assert fleet.cpu_used_millis.tolist() == [
+        0, min(NO_LIMIT, used.cpu_millis + plan.cpu_millis + foreign), 0
+    ]  # fmt: skip
+    anew = replace(fleet).derived
+    for column in fields(Derived):
+        np.testing.assert_array_equal(
+            getattr(fleet.derived, column.name), getattr(anew, column.name), err_msg=column.name
+        )
