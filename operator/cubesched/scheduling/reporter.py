@@ -5,7 +5,9 @@ A text is written only while the request has no other write under way, and only 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
 from cubesched.api import REQUESTS
 from cubesched.fleet.entries import Entry
@@ -18,6 +20,8 @@ from cubesched.scheduling.queue import Item, Queue
 FIRST_SECONDS, AGAIN_SECONDS = 2.0, 60.0
 MOST_AT_ONCE = 4
 """Reports under way at the same time: they must never crowd out reservations."""
+LOOKS_AT_ONCE = 32
+"""Requests decided on again in one go, most of which have nothing new to be told."""
 
 
 @dataclass(slots=True)
@@ -27,6 +31,14 @@ class Told:
     no: No
     due: float
     reason: str = ""
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Smaller goes first: who waits for a new reason, then who has waited longest.
+
+        Counts that change all the time would else keep the others from ever being told any.
+        """
+        return self.reason == self.no.reason, self.due
 
 
 @dataclass(slots=True)
@@ -60,15 +72,21 @@ class Reporter:
         free = MOST_AT_ONCE - sum(
             write.intent is Intent.REPORT for write in self.inflight.writes.values()
         )
-        for uid, told in list(self.told.items()):
+        due = [(item, entry, told) for item, entry, told in self._waiting() if told.due <= now]
+        for item, entry, told in nsmallest(LOOKS_AT_ONCE, due, key=lambda each: each[2].rank):
             if free <= 0:
                 return
-            item = self.queue.items.get(uid)
-            entry = self.attempts.fleet.ledger.entries.get(uid)
-            if told.due > now or uid in self.inflight or item is None or entry is None:
+            free -= self._tell(item, entry, told, now)
+
+    def _waiting(self) -> Iterator[tuple[Item, Entry, Told]]:
+        """Iterate over those that can be told something: they wait, and no write is under way."""
+        entries = self.attempts.fleet.ledger.entries
+        for uid, told in self.told.items():
+            item, entry = self.queue.items.get(uid), entries.get(uid)
+            if item is None or entry is None or uid in self.inflight:
                 continue
             if item.where in {"parked", "held"} and entry.phase == "Pending":
-                free -= self._tell(item, entry, told, now)
+                yield item, entry, told
 
     def _tell(self, item: Item, entry: Entry, told: Told, now: float) -> int:
         """Say what is true now, which may be more than the last attempt knew."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from tests.unit.scheduling.worlds import World, a_policy, in_world, rejected, settle
+
+from cubesched.scheduling import reporter
 
 
 def told(world: World, name: str = "r1") -> list[tuple[float, str]]:
@@ -156,6 +159,22 @@ async def test_few_reports_are_under_way_at_once(world: World) -> None:
 
     await settle(20.0)
     assert len(world.server.puts) == 20
+
+
+@in_world()
+async def test_each_is_told_a_first_reason_before_any_is_told_new_counts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporter, "MOST_AT_ONCE", 1)
+    names = [f"r{number}" for number in range(300)]
+    world.start()
+    for name in names:
+        world.server.create(name, cpu="99")
+    for number in range(100):
+        world.put_node(f"m{number:03}", cpu="100m")
+        await settle(1.0)
+
+    assert all(told(world, name) for name in names)
 
 
 @in_world()
