@@ -11,22 +11,22 @@ import difflib
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Final, NoReturn, TypeAlias
 
 from typing_extensions import override
 
+from cubesched.adapters.version import program_version
 from cubesched.core.errors import CubeschedError, UsageError
 
-COMMANDS: Final[tuple[tuple[str, str], ...]] = (
-    ("demo", "place a thousand sandboxes on a real control plane on this machine"),
-    ("run", "run one replica of the operator"),
-    ("agent", "simulated nodes that register, report and run what is bound to them"),
-    ("local", "a real control plane on this machine: up, down, status, kubeconfig"),
-    ("generate", "write what follows from the models: CRDs, roles, admission rules"),
-)
+COMMANDS: Final[dict[str, str]] = {
+    "demo": "place a thousand sandboxes on a real control plane on this machine",
+    "run": "run one replica of the operator; start as many as you like",
+    "agent": "simulated nodes that register, report and run what is bound to them",
+    "local": "a real control plane on this machine: up, down, status, kubeconfig",
+    "generate": "write what follows from the models: CRDs, roles, admission rules, reference",
+}
 """Name and summary, in the order `--help` shows them; the module has the command's name."""
 
 _EPILOG = """\
@@ -58,9 +58,13 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - h
 
 
 def add_command(
-    subparsers: Subparsers, name: str, *, summary: str, examples: str = "", details: str = ""
+    subparsers: Subparsers, name: str, *, summary: str = "", examples: str = "", details: str = ""
 ) -> Parser:
-    """Add a command whose `--help` shows the summary, the details and then the examples."""
+    """Add a command whose `--help` shows the summary, the details and then the examples.
+
+    The summary of a command is the one in `COMMANDS`; an action of a command brings its own.
+    """
+    summary = summary or COMMANDS[name]
     return subparsers.add_parser(
         name,
         help=summary,
@@ -88,13 +92,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     chosen = next((argument for argument in arguments if not argument.startswith("-")), None)
-    if chosen is not None and chosen not in dict(COMMANDS):
+    if chosen is not None and chosen not in COMMANDS:
         raise UsageError(_unknown(chosen))
     parser = _build_parser(chosen)
     try:
-        args = parser.parse_args(arguments)
+        args, unknown = parser.parse_known_args(arguments)
     except SystemExit as ending:  # --help and --version
         return int(ending.code or 0)
+    if unknown:
+        asked = " ".join(filter(None, (parser.prog, chosen)))
+        raise UsageError(f"unrecognized arguments: {' '.join(unknown)}; see `{asked} --help`")
     if chosen is None:
         parser.print_help()
         return 0
@@ -109,9 +116,9 @@ def _build_parser(chosen: str | None) -> Parser:
         epilog=_EPILOG,
         formatter_class=_HelpLayout,
     )
-    parser.add_argument("--version", action="version", version=f"cubesched {_version()}")
+    parser.add_argument("--version", action="version", version=f"cubesched {program_version()}")
     subparsers = parser.add_subparsers(metavar="COMMAND", title="commands")
-    for name, summary in COMMANDS:
+    for name, summary in COMMANDS.items():
         if name == chosen:
             _load(name).register(subparsers)
         else:
@@ -131,19 +138,11 @@ def _load(command: str) -> ModuleType:
 
 
 def _unknown(command: str) -> str:
-    names = [name for name, _ in COMMANDS]
-    close = difflib.get_close_matches(command, names, n=1)
+    close = difflib.get_close_matches(command, COMMANDS, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else "."
-    return f"unknown command {command!r}{hint} Commands: {', '.join(names)}"
+    return f"unknown command {command!r}{hint} Commands: {', '.join(COMMANDS)}"
 
 
 def _program_name() -> str:
     """Return what the person typed: kubectl calls its plugins as `kubectl-NAME`."""
     return "kubectl cubesched" if Path(sys.argv[0]).name == "kubectl-cubesched" else "cubesched"
-
-
-def _version() -> str:
-    try:
-        return metadata.version("cubesched")
-    except metadata.PackageNotFoundError:
-        return "(not installed)"

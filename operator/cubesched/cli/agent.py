@@ -25,6 +25,7 @@ from cubesched.agent.simulation import NODE_GROUPS, Machines, Simulation, node_u
 from cubesched.api.duration import DurationError, parse_seconds
 from cubesched.api.quantity import QuantityError, parse_millis, parse_units
 from cubesched.cli import Parser, Subparsers, add_command
+from cubesched.cli.options import name_prefix, share, whole_number
 from cubesched.core.errors import UsageError
 from cubesched.fleet.entries import Weight
 from cubesched.settings import DEFAULT_REDIS_URL
@@ -53,9 +54,9 @@ MAX_NODES = 10_000
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    summary = "simulated nodes that register, report and run what is bound to them"
-    parser = add_command(subparsers, "agent", summary=summary, details=_DETAILS, examples=_EXAMPLES)
-    parser.add_argument("--simulate", type=int, metavar="N", required=True, help="how many nodes")
+    parser = add_command(subparsers, "agent", details=_DETAILS, examples=_EXAMPLES)
+    count = whole_number(1, MAX_NODES)
+    parser.add_argument("--simulate", type=count, metavar="N", required=True, help="how many nodes")
     _add_connections(parser)
     _add_machines(parser)
     _add_behaviour(parser)
@@ -119,8 +120,6 @@ def _journal(path: Path) -> Journal:
 
 def machines_of(args: argparse.Namespace) -> Machines:
     """Return what the machines are like; UsageError names the option that is wrong."""
-    if not 1 <= args.simulate <= MAX_NODES:
-        raise UsageError(f"--simulate: {args.simulate} nodes; allowed are 1 to {MAX_NODES}")
     capacity = Weight(
         _amount("--cpu", args.cpu, parse_millis),
         _amount("--memory", args.memory, parse_units),
@@ -179,20 +178,23 @@ def _add_connections(parser: Parser) -> None:
 
 def _add_machines(parser: Parser) -> None:
     group = parser.add_argument_group("machines")
-    group.add_argument("--prefix", default="node-", help="of the node names (default: node-)")
+    group.add_argument(
+        "--prefix", type=name_prefix, default="node-", help="of the node names (default: node-)"
+    )
     group.add_argument("--cpu", default="64", help="capacity (default: 64)")
     group.add_argument("--memory", default="256Gi", help="capacity (default: 256Gi)")
     group.add_argument("--system-disk", default="0", help="capacity (default: 0, not limited)")
     group.add_argument("--quota-cpu", help="what requests may take in all (default: capacity)")
     group.add_argument("--quota-memory", help="what requests may take in all (default: capacity)")
-    group.add_argument("--sandboxes", type=_count, help="most sandboxes on one node")
+    count = whole_number(1, 100_000)
+    group.add_argument("--sandboxes", type=count, help="most sandboxes on one node")
     group.add_argument(
         "--heterogeneous", action="store_true", help="some nodes half, some double the size"
     )
     group.add_argument("--templates", default="", help="template ids, as in t1,t2")
     group.add_argument(
         "--template-share",
-        type=_share,
+        type=share,
         default=0.3,
         help="share of the nodes that store each template (default: 0.3)",
     )
@@ -215,25 +217,9 @@ def _add_behaviour(parser: Parser) -> None:
         ("--start-fail-rate", "sandboxes that cannot be started"),
         ("--refuse-rate", "requests that a node gives back"),
     ):
-        group.add_argument(name, type=_share, default=0.0, help=f"share of {what} (default: 0)")
+        group.add_argument(name, type=share, default=0.0, help=f"share of {what} (default: 0)")
     group.add_argument("--refuse-nodes", default="", help="nodes that give everything back")
     group.add_argument("--seed", type=int, default=0, help="repeats a run (default: 0)")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100000")
-    return int(text)
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0.0 <= share <= 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
-    return share
 
 
 def _names(text: str) -> tuple[str, ...]:

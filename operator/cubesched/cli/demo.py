@@ -12,13 +12,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from cubesched.cli import Subparsers, add_command
+from cubesched.cli.options import whole_number
 from cubesched.cli.output import print_table
 from cubesched.local.controlplane import to_stderr
 from cubesched.local.demo.story import Demo, Outcome, Plan
 
 _DETAILS = """
 Starts a real control plane and Redis on this machine (building them from source the first
-time, 6-10 minutes on two cores), two operator replicas, 200 simulated nodes and an auditor, each
+time, 6 to 12 minutes on two cores), two operator replicas, 200 simulated nodes and an auditor, each
 a process of its own with its own client certificate; creates 1,000 SandboxRequests, of which
 some cannot fit; and shows where they went and why the others wait."""
 
@@ -32,18 +33,16 @@ _EXAMPLES = """\
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser = add_command(
-        subparsers,
-        "demo",
-        summary="place a thousand sandboxes on a real control plane on this machine",
-        details=_DETAILS,
-        examples=_EXAMPLES,
-    )
+    parser = add_command(subparsers, "demo", details=_DETAILS, examples=_EXAMPLES)
     plan = Plan()
     add = parser.add_argument
-    add("--nodes", type=int, metavar="N", default=plan.nodes, help=f"default: {plan.nodes}")
-    add("--requests", type=int, metavar="N", default=plan.requests, help="default: 1000")
-    add("--replicas", type=int, metavar="N", default=plan.replicas, help="default: 2")
+    for option, default, most in (
+        ("--nodes", plan.nodes, 10_000),
+        ("--requests", plan.requests, 100_000),
+        ("--replicas", plan.replicas, 20),
+    ):
+        reader = whole_number(1, most)
+        add(option, type=reader, metavar="N", default=default, help=f"default: {default}")
     add("--seed", type=int, metavar="N", default=plan.seed, help="of the requests' sizes")
     add("--context", metavar="NAME", help="use the cluster of this kubeconfig context")
     add("--keep", action="store_true", help="leave everything running until Ctrl-C")
@@ -61,23 +60,39 @@ def run(args: argparse.Namespace) -> int:
     )
     directory = Path(tempfile.mkdtemp(prefix="cubesched-demo-"))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    code, is_interrupted = 1, False
+    try:
+        code = _play(plan, directory, keep=args.keep)
+    except (KeyboardInterrupt, SystemExit):
+        is_interrupted = True
+        raise
+    finally:
+        _tidy(directory, keep_logs=code != 0 and not is_interrupted)
+    return code
+
+
+def _play(plan: Plan, directory: Path, *, keep: bool) -> int:
     with ExitStack() as stack:
         demo = Demo(plan, directory, report=to_stderr)
-        try:
-            demo.start(stack)
-            outcome = asyncio.run(demo.play())
-        except BaseException:
-            to_stderr(f"logs: {directory}")
-            raise
+        demo.start(stack)
+        outcome = asyncio.run(demo.play())
         _show(demo, outcome)
-        _show_next(demo, keep=args.keep)
-        if args.keep:
+        _show_next(demo, keep=keep)
+        if keep:
             _wait_for_ctrl_c()
-    shutil.rmtree(directory, ignore_errors=True)
     return 1 if outcome.audit_code else 0
 
 
+def _tidy(directory: Path, *, keep_logs: bool) -> None:
+    """Remove the directory, unless something went wrong that its logs may explain."""
+    if keep_logs and any(directory.rglob("*.log")):
+        to_stderr(f"logs: {directory}")
+    else:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def _wait_for_ctrl_c() -> None:
+    sys.stdout.flush()
     try:
         while True:
             signal.pause()
@@ -115,9 +130,11 @@ def _show_next(demo: Demo, *, keep: bool) -> None:
     print("\nIt keeps running. In another terminal:\n")
     if config:
         print(f"  export KUBECONFIG={config}")
+    if shutil.which("kubectl") is None:
+        print(f"  export PATH=$PATH:{demo.cluster.kubectl.parent}")
     print("  kubectl get sbr -n demo -o wide")
     print("  kubectl get sbn")
     print("  kubectl get sprof,sconf")
     print("  kubectl explain sandboxrequest.spec")
-    print("  kubectl apply -f deploy/examples/   # Profiles of your own replace the factory ones")
+    print("  kubectl apply -f deploy/examples/profiles.yaml   # in place of the factory Profiles")
     print("\nCtrl-C stops everything.")

@@ -22,13 +22,7 @@ _EXAMPLES = """\
 
 def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser = add_command(
-        subparsers,
-        "generate",
-        summary="write what follows from the models",
-        details=_DETAILS,
-        examples=_EXAMPLES,
-    )
+    parser = add_command(subparsers, "generate", details=_DETAILS, examples=_EXAMPLES)
     parser.add_argument("--check", action="store_true", help="compare only")
     parser.set_defaults(run=run)
 

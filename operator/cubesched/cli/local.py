@@ -20,7 +20,7 @@ loopback only, with RBAC and client certificates, and installs cubesched's CRDs,
 admission rules. There are no kubelets: pods are stored and never run.
 
 The programs are taken from $KUBEBUILDER_ASSETS, else from the cache, else built from source
-once (6-10 minutes on two cores). Needs no root, no containers and no image registry."""
+once (6 to 12 minutes on two cores). Needs no root, no containers and no image registry."""
 
 _EXAMPLES = """\
   cubesched local up
@@ -34,10 +34,9 @@ _EXAMPLES = """\
 
 def register(subparsers: Subparsers) -> None:
     """Add the command and its four actions."""
-    summary = "a real control plane on this machine"
-    parser = add_command(subparsers, "local", summary=summary, details=_DETAILS, examples=_EXAMPLES)
+    parser = add_command(subparsers, "local", details=_DETAILS, examples=_EXAMPLES)
     actions = parser.add_subparsers(metavar="ACTION", title="actions", required=True)
-    start = add_command(actions, "up", summary="start it; it runs until `down`")
+    start = add_command(actions, "up", summary="start a control plane; it runs until `down`")
     start.add_argument(
         "--no-manifests", action="store_true", help="leave the cluster without cubesched's CRDs"
     )

@@ -66,6 +66,8 @@ def test_one_lifetime_is_a_range_of_one() -> None:
         (["--fail-rate", "nan"], "--fail-rate"),
         (["--sandboxes", "0"], "--sandboxes"),
         (["--simulate", "0"], "--simulate"),
+        (["--prefix", "Node_"], "--prefix"),
+        (["--prefix", "-node"], "--prefix"),
     ],
 )
 def test_a_wrong_value_names_its_option(argv: list[str], option: str) -> None:

@@ -12,10 +12,10 @@ def test_no_command_shows_the_list_of_commands(capsys: pytest.CaptureFixture[str
     assert main([]) == 0
 
     answer = capsys.readouterr().out
-    assert all(f"\n    {name} " in answer for name, _ in COMMANDS)
+    assert all(f"\n    {name} " in answer for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", [name for name, _ in COMMANDS])
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_explains_itself_with_examples(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -78,3 +78,11 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
 
     assert answer.returncode == 0, answer.stderr
+
+
+def test_an_argument_too_many_names_the_help_of_its_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["generate", "--chekc"]) == 2
+
+    assert "--chekc; see `cubesched generate --help`" in capsys.readouterr().err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from cubesched.adapters.cluster.connection import connect
 from cubesched.core.errors import UsageError
 from cubesched.local.controlplane import LocalControlPlane, with_free_port
 from cubesched.local.demo.processes import Processes
@@ -69,6 +71,7 @@ def other_cluster(processes: Processes, *, context: str) -> Cluster:
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         raise UsageError("kubectl is not on the path; the demo needs it to reach another cluster")
+    asyncio.run(connect(None, context))  # says better than kubectl what is wrong
     install_manifests(None, kubectl=kubectl, context=context)
     port = with_free_port(processes.start_redis)
     return Cluster(Path(kubectl), None, context, f"redis://127.0.0.1:{port}/0", None)

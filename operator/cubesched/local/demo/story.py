@@ -15,7 +15,7 @@ import msgspec
 from cubesched.adapters.cluster.connection import AiohttpTransport, connect
 from cubesched.adapters.cluster.listwatch import ListWatch
 from cubesched.adapters.cluster.transport import Transport
-from cubesched.api import REQUESTS
+from cubesched.api import NODES, REQUESTS
 from cubesched.core.errors import UsageError
 from cubesched.local.demo import workload
 from cubesched.local.demo.cluster import (
@@ -190,7 +190,7 @@ class Demo:
 
 
 async def _ready_nodes(transport: Transport) -> int:
-    response = await transport.request("GET", "/apis/cubesched.io/v1alpha1/sandboxnodes")
+    response = await transport.request("GET", NODES.path())
     nodes = json.loads(response.body).get("items", ())
     return sum(
         any(

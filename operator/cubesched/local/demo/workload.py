@@ -18,8 +18,9 @@ def requests(count: int, *, seed: int) -> Iterator[dict[str, Any]]:
     """Yield `count` SandboxRequests, the same ones for the same seed."""
     dice = random.Random(seed)  # noqa: S311 - a demo, not a secret
     impossible = max(3, int(count * IMPOSSIBLE_SHARE))
+    every = max(1, count // impossible)
     for number in range(count):
-        if number % (count // impossible) == 0 and number // (count // impossible) < impossible:
+        if number % every == 0 and number // every < impossible:
             yield _impossible(number)
         else:
             yield _placeable(number, dice)
