@@ -244,7 +244,7 @@ class Scheduler:
         if isinstance(answer, No):
             self._refuse(item, entry, answer)
             return
-        if item.flushed:
+        if item.flushed and not self.waking.is_under_way:
             self.counting.rescue()
         item.attempts += 1
         self.reservations.reserve(entry, Plan.of(answer, item.attempts))

@@ -36,6 +36,16 @@ class Waking:
     nos: dict[str, No] = field(default_factory=dict)
     """The last "no" of each request that has one."""
     _helped: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_looking: bool = False
+    _later_at: float = 0.0
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether some that a change has helped are yet to be woken.
+
+        Whatever the flush brings back meanwhile has not been forgotten: its turn would have come.
+        """
+        return self._helped.is_set() or self._is_looking or self.clock.monotonic() <= self._later_at
 
     def something_helped(self) -> None:
         """Note that room, a node, a template or a metric may have made something possible."""
@@ -46,12 +56,14 @@ class Waking:
         await self._helped.wait()
         await asyncio.sleep(GATHER_SECONDS)
         self._helped.clear()
+        self._is_looking = True
         began = self.clock.monotonic()
         for key in self.queue.classes():
             if self.clock.monotonic() - began > TURN_SECONDS:
                 await asyncio.sleep(0)
                 began = self.clock.monotonic()
             self._look_at(key)
+        self._is_looking = False
 
     def _look_at(self, key: Hashable) -> None:
         items = self.queue.members(key)
@@ -67,6 +79,7 @@ class Waking:
         for item in items[:room]:
             self.queue.wake(item, not_before=self.not_before(item), now=now)
         if room < len(items):
+            self._later_at = now + LATER_SECONDS
             asyncio.get_running_loop().call_later(LATER_SECONDS, self._helped.set)
 
     def _note_new_reason(self, items: list[Item], answer: No) -> None:

@@ -278,6 +278,21 @@ async def test_what_no_change_woke_is_tried_by_the_flush_and_counted_as_a_rescue
     assert world.meter.counts["cubesched_flush_rescues_total"] == 1
 
 
+@in_world(lambda: a_policy(flush_interval_seconds=5.0, initial_backoff_seconds=10.0))
+async def test_a_flush_that_is_only_faster_than_its_turn_is_no_rescue(world: World) -> None:
+    full(world)
+    world.start()
+    world.server.create("r1", cpu="5")
+    await settle(2.0)
+    world.server.create("r2", cpu="5")
+    await settle(4.8)
+    world.server.patch_status("old", phase="Succeeded")
+    await settle(0.4)
+
+    assert (world.phase("r1"), world.phase("r2")) == ("Pending", "Bound")
+    assert world.meter.counts["cubesched_flush_rescues_total"] == 0
+
+
 # What it waits for now
 
 
