@@ -299,6 +299,12 @@ async def test_a_watch_that_goes_quiet_on_an_open_connection_is_given_up_in_time
     listener.close()
 
 
+async def renew(store: LeaseStore, identity: str, revision: str = "") -> str:
+    return await store.renew(
+        identity, duration_seconds=15, revision=revision, admission_version=1, ready=True
+    )
+
+
 async def test_leases_show_who_is_there_and_pass_the_restore_check(
     transport: AiohttpTransport, kubectl: Kubectl
 ) -> None:
@@ -306,27 +312,27 @@ async def test_leases_show_who_is_there_and_pass_the_restore_check(
     store = LeaseStore(transport, SYSTEM_NAMESPACE)
     verify = store.verifier("adapter/boot-1")
 
-    first = await store.renew("adapter/boot-1", revision="r1", admission_version=1, ready=False)
-    second = await store.renew("adapter/boot-1", revision="r2", admission_version=1, ready=True)
+    first = await renew(store, "adapter/boot-1", revision="r1")
+    second = await renew(store, "adapter/boot-1", revision="r2")
     await verify()
 
     records = {record.identity: record for record in await store.members()}
     assert int(second) > int(first)
     assert records["adapter/boot-1"].member.policy_revision == "r2"
     assert records["adapter/boot-1"].ready
-    assert await store.own_resource_version("adapter/boot-1") == int(second)
+    assert records["adapter/boot-1"].resource_version == second
     await store.release("adapter/boot-1")
     assert "adapter/boot-1" not in {record.identity for record in await store.members()}
 
 
-async def test_dead_leases_can_be_pruned(transport: AiohttpTransport, kubectl: Kubectl) -> None:
+async def test_dead_leases_are_removed(transport: AiohttpTransport, kubectl: Kubectl) -> None:
     kubectl("create", "namespace", SYSTEM_NAMESPACE, check=False)
-    store = LeaseStore(transport, SYSTEM_NAMESPACE)
-    await store.renew("adapter/dead", revision="", admission_version=1, ready=False)
+    store = LeaseStore(transport, SYSTEM_NAMESPACE, dead_seconds=0.0)
+    await renew(store, "adapter/dead")
 
-    assert await store.prune(dead_seconds=0.0) >= 1
+    await store.members()
 
-    assert await store.own_resource_version("adapter/dead") is None
+    assert "adapter/dead" not in {record.identity for record in await store.members()}
 
 
 async def test_events_are_shown_by_describe(

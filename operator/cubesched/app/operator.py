@@ -8,6 +8,7 @@ import math
 import random
 import secrets
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cubesched.adapters.clock import SystemClock
@@ -49,9 +50,9 @@ class Operator:
         self._transport = AiohttpTransport(connection)
         self.meter, clock, dice = Meter(), SystemClock(), random.SystemRandom().random
         self.policy = ActivePolicy()
-        self._rights = operator_rights(settings.namespace or SYSTEM_NAMESPACE)
-        self._events = EventPoster(self._transport, self.meter, instance=self.identity)
         namespace = settings.namespace or SYSTEM_NAMESPACE
+        self._rights = operator_rights(namespace)
+        self._events = EventPoster(self._transport, self.meter, instance=self.identity)
         leases = LeaseStore(self._transport, namespace, clock=clock)
         self.replica = Replica(
             identity=self.identity,
@@ -98,8 +99,14 @@ class Operator:
         return self.replica.membership.owns(uid)
 
     def members(self) -> Sequence[Member]:
-        """Return the live replicas."""
-        return self.replica.membership.members
+        """Return the live replicas; this one with what it runs now, before its Lease says so."""
+        revision = self.policy.current.revision if self.policy.current else ""
+        return [
+            replace(member, policy_revision=revision)
+            if member.identity == self.identity
+            else member
+            for member in self.replica.membership.members
+        ]
 
     async def on_started(self) -> None:
         """Start every background task; called by Kopf once it has started."""

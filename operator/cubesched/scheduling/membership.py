@@ -24,8 +24,6 @@ class Membership:
         self.identity = identity
         self.members: tuple[Member, ...] = (Member(identity, admission_version=ADMISSION_VERSION),)
         self.changed: list[Callable[[], None]] = []
-        self.acknowledged_version = 0
-        """resourceVersion of this replica's Lease as last acknowledged; for the restore check."""
         self._leases, self._revision = leases, revision
         self._published = ""
 
@@ -57,7 +55,7 @@ class Membership:
     async def refresh(self) -> None:
         """Renew this replica's Lease and read the others'."""
         revision = self._revision()
-        version = await self._leases.renew(
+        await self._leases.renew(
             self.identity,
             duration_seconds=LEASE_SECONDS,
             revision=revision,
@@ -65,7 +63,6 @@ class Membership:
             ready=True,
         )
         self._published = revision
-        self.acknowledged_version = int(version) if version.isdecimal() else 0
         me = Member(self.identity, revision, ADMISSION_VERSION)
         live = [replica.member for replica in await self._leases.members()]
         others = [member for member in live if member.identity != self.identity]

@@ -25,7 +25,6 @@ from cubesched.adapters.cluster.transport import Response, Transport
 from cubesched.core.errors import Gone
 from cubesched.fleet.rendezvous import Member
 
-LEASE_SECONDS: Final = 15
 DEAD_SECONDS: Final = 3600.0
 """A Lease whose renewTime did not change for this long is removed by whoever sees it."""
 
@@ -37,11 +36,17 @@ class LeaseStore:
     """The Leases of all replicas in one namespace."""
 
     def __init__(
-        self, transport: Transport, namespace: str, *, clock: SystemClock | None = None
+        self,
+        transport: Transport,
+        namespace: str,
+        *,
+        clock: SystemClock | None = None,
+        dead_seconds: float = DEAD_SECONDS,
     ) -> None:
         self._transport = transport
         self._namespace = namespace
         self._clock = clock or SystemClock()
+        self._dead_seconds = dead_seconds
         self._acknowledged: dict[str, int] = {}
         self._rollbacks = 0
         self._seen: dict[str, tuple[str, float]] = {}
@@ -50,7 +55,7 @@ class LeaseStore:
         self,
         identity: str,
         *,
-        duration_seconds: int = LEASE_SECONDS,
+        duration_seconds: int,
         revision: str,
         admission_version: int,
         ready: bool,
@@ -74,8 +79,15 @@ class LeaseStore:
         return version
 
     async def members(self) -> list[LeaseRecord]:
-        """Return the live replicas, by identity; our clock starts when a Lease is first seen."""
-        return [record for record in await self._all() if record.is_live]
+        """Return the live replicas, by identity; our clock starts when a Lease is first seen.
+
+        Leases of the long dead are removed: a replica that restarts has a new identity.
+        """
+        records = await self._all()
+        for record in records:
+            if record.silent_seconds >= self._dead_seconds:
+                await self._remove(record)
+        return [record for record in records if record.is_live]
 
     async def _all(self) -> list[LeaseRecord]:
         response = await self._transport.request(
@@ -104,21 +116,13 @@ class LeaseStore:
         if response.status not in {200, 202, 404}:
             raise error_of(response, f"releasing the Lease {lease_name(identity)}")
 
-    async def own_resource_version(self, identity: str) -> int | None:
-        """Return the stored version of a replica's own Lease; None when there is none."""
-        stored = await self._get(identity)
-        return None if stored is None else int(stored.metadata.resource_version)
-
-    async def prune(self, *, dead_seconds: float = DEAD_SECONDS) -> int:
-        """Remove the Leases of replicas that are long dead; return how many."""
-        dead = [lease for lease in await self._all() if lease.silent_seconds >= dead_seconds]
-        for record in dead:
-            condition = {"uid": record.uid, "resourceVersion": record.resource_version}
-            body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": condition}
-            await self._transport.request(
-                "DELETE", self._path(record.name), body=msgspec.json.encode(body)
-            )
-        return len(dead)
+    async def _remove(self, record: LeaseRecord) -> None:
+        """Delete a Lease unless it was renewed meanwhile; whoever sees it next tries again."""
+        condition = {"uid": record.uid, "resourceVersion": record.resource_version}
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": condition}
+        await self._transport.request(
+            "DELETE", self._path(record.name), body=msgspec.json.encode(body)
+        )
 
     def verifier(self, identity: str) -> Callable[[], Awaitable[None]]:
         """Return a check for one list-watch: it raises Gone when the store went back in time.
