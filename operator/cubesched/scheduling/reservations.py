@@ -97,7 +97,7 @@ class Reservations:
             if entry is None or uid not in self.inflight:
                 self.mine.pop(uid, None)
             return
-        if self.met.get(uid, ("", 0.0))[0] != entry.reservation_id:
+        if uid not in self.met or self.met[uid][0] != entry.reservation_id:
             self.met[uid] = (entry.reservation_id, self.clock.monotonic())
         if entry.replica == self.identity and uid not in self.inflight:
             self._evaluate(entry)

@@ -355,6 +355,21 @@ async def test_a_reservation_left_behind_is_confirmed_when_it_fits(world: World)
 
 
 @in_world()
+async def test_a_reservation_left_behind_without_an_id_or_a_node_is_not_left_for_ever(
+    world: World,
+) -> None:
+    world.start()
+    foreign(world, "no-id", id="")
+    world.server.create("no-node", phase="Reserved")
+    await settle(OVERDUE_SECONDS + SWEEP)
+
+    assert world.phase("no-id") == "Bound"
+    assert world.phases("no-node")[:1] == ["Pending"]
+    await settle()
+    assert world.phase("no-node") == "Bound"
+
+
+@in_world()
 async def test_a_reservation_left_behind_is_undone_when_it_does_not_fit(world: World) -> None:
     foreign(world, "r1", cpu=9000)
     world.start()
