@@ -15,6 +15,8 @@ from cubesched.fleet.entries import Entry, Weight
 
 Status = dict[str, Any]
 SCHEDULED = "Scheduled"
+MOST_ATTEMPTS = (1 << 31) - 1
+"""The largest count of attempts that can be stored."""
 _OF_PLACEMENT = ("nodeName", "reservation", "sandboxID", "endpoint", "score")
 
 
@@ -68,7 +70,7 @@ def reserved(
         nodeName=node,
         profile=profile,
         policyRevision=revision,
-        attempts=attempts,
+        attempts=_storable(attempts),
         reservation={
             "id": reservation_id,
             "replica": replica,
@@ -151,7 +153,11 @@ def waiting(
 ) -> Status:
     """Pending, with why and until when; `next_attempt` is a wall time."""
     status = copied(entry)
-    status.update(phase="Pending", attempts=attempts, nextAttemptTime=timestamp(next_attempt))
+    status.update(
+        phase="Pending",
+        attempts=_storable(attempts),
+        nextAttemptTime=timestamp(next_attempt),
+    )
     for key, value in (
         ("explanation", explanation),
         ("profile", profile),
@@ -171,3 +177,8 @@ def waiting(
         generation=entry.generation,
     )
     return status
+
+
+def _storable(attempts: int) -> int:
+    """Return a count that the schema takes, whatever stood there before."""
+    return max(0, min(attempts, MOST_ATTEMPTS))

@@ -19,7 +19,7 @@ def an_entry(phase: str = "", node: str = "", **fields: Any) -> Entry:
     return read_entry(a_request_object(phase=phase, node=node, generation=3, **fields))
 
 
-def reserved(entry: Entry) -> statuses.Status:
+def reserved(entry: Entry, *, attempts: int = 4) -> statuses.Status:
     return statuses.reserved(
         entry,
         node="n1",
@@ -29,7 +29,7 @@ def reserved(entry: Entry) -> statuses.Status:
         weight=Weight(1, 2, 3),
         profile="p",
         revision="rev",
-        attempts=4,
+        attempts=attempts,
         wall=WALL,
     )
 
@@ -164,3 +164,9 @@ def test_a_status_that_is_none_starts_empty(broken: bytes) -> None:
     object.__setattr__(entry, "status_raw", broken)
 
     assert statuses.copied(entry) == {}
+
+
+@pytest.mark.parametrize(("attempts", "stored"), [(1 << 31, (1 << 31) - 1), (-4, 0)])
+def test_a_count_of_attempts_is_one_that_can_be_stored(attempts: int, stored: int) -> None:
+    assert reserved(an_entry(), attempts=attempts)["attempts"] == stored
+    assert waiting(an_entry(), attempts=attempts)["attempts"] == stored
