@@ -10,6 +10,7 @@ from cubesched.adapters.cluster.backoff import Backoff
 QUIET_SECONDS = 0.05
 LONGEST_HOLD_SECONDS = 0.2
 RESYNC_SECONDS = 60.0
+LEAST_AFTER_FAILURE_SECONDS = 1.0
 
 
 class Pace:
@@ -36,8 +37,15 @@ class Pace:
             continue
 
     async def after_failure(self) -> None:
-        """Return when it is time to try again what has just failed."""
-        await asyncio.sleep(self._backoff.next_seconds())
+        """Return when it is time to try again what has just failed.
+
+        A poke, after a second, cuts that short: what can never be written must not hold up
+        what can.
+        """
+        seconds = self._backoff.next_seconds()
+        await asyncio.sleep(min(seconds, LEAST_AFTER_FAILURE_SECONDS))
+        if seconds > LEAST_AFTER_FAILURE_SECONDS:
+            await self._poked_within(seconds - LEAST_AFTER_FAILURE_SECONDS)
 
     async def _poked_within(self, seconds: float) -> bool:
         try:

@@ -82,3 +82,17 @@ def test_failures_are_retried_slower_and_slower() -> None:
     assert waits == sorted(waits)
     assert waits[0] <= 0.2
     assert waits[-1] == 10.0
+
+
+def test_a_poke_does_not_wait_long_for_what_keeps_failing() -> None:
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        pace = Pace(lambda: 1.0)
+        for _ in range(8):
+            await pace.after_failure()
+        started = loop.time()
+        loop.call_later(0.3, pace.poke)
+        await pace.after_failure()
+        return round(loop.time() - started, 3)
+
+    assert run_virtual(main) == 1.0
