@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.model.auditing import NodeLimits
 from tests.model.faults import Faults, swarm
+from tests.unit.policy.builders import compiled
 
-from cubesched.policy.compiler import compile_policy
 from cubesched.policy.objects import CONFIG_KIND, PROFILE_KIND, PolicyObject
 from cubesched.policy.policyset import PolicySet
 
@@ -147,7 +147,7 @@ def _policy(rng: Random) -> PolicySet:
         "startDeadline": rng.choice(("10s", "300s")),
         "guards": {"metricsMaxAge": "60s", "memoryReserved": "0"},
     }
-    return compile_policy(
+    return compiled(
         [_stored(PROFILE_KIND, "everything", profile)], _stored(CONFIG_KIND, "default", config)
     )
 

@@ -1,7 +1,6 @@
 """The error tree. "No" is a value (a rejection); an exception means something broke.
 
 CubeschedError
-├── PolicyInvalid          the whole set of policy objects does not compile; carries every problem
 ├── PluginArgsInvalid      a plugin cannot be built as a Profile lists it; carries every problem
 ├── PluginError            a plugin broke its contract or failed
 │   └── PluginContractBreach
@@ -17,14 +16,6 @@ from __future__ import annotations
 
 class CubeschedError(Exception):
     """Base of everything raised on purpose; `str()` is a sentence a user can act on."""
-
-
-class PolicyInvalid(CubeschedError):
-    """The policy set does not compile; `problems` holds one line for each error, with its path."""
-
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = problems
 
 
 class PluginArgsInvalid(CubeschedError):

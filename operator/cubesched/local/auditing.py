@@ -15,7 +15,6 @@ from cubesched.api.quantity import parse_millis, parse_units
 
 CONFIRMED: Final = frozenset({"Bound", "Starting", "Running", "Paused", "Evicting"})
 CREATING: Final = frozenset({"Bound", "Starting"})
-FREED: Final = frozenset({"Pending", "Reserved", "Succeeded", "Failed"})
 WINDOW_SECONDS: Final = 30.0
 """A limit that was lowered still counts this long: nodes and requests come in separate streams."""
 MAX_EXAMPLES: Final = 20

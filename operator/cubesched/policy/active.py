@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from cubesched.policy.compiler import CompileResult, compile_set
+from cubesched.policy.compiler import CompileResult
 from cubesched.policy.objects import (
     CONFIG_KIND,
     CONFIG_NAME,
@@ -70,12 +70,6 @@ class ActivePolicy:
     def mark_listed(self, kind: str) -> None:
         """Note that the first complete list of this kind is in."""
         self._unlisted.discard(kind)
-
-    def offer(self, profiles: Sequence[PolicyObject], config: PolicyObject | None) -> CompileResult:
-        """Compile the objects; run them when they compile, else keep the previous set."""
-        result = compile_set(profiles, config)
-        self.adopt(result)
-        return result
 
     def adopt(self, result: CompileResult) -> None:
         """Run a compiled set, or note why it cannot; without effect until all lists are in."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from cubesched.api.v1alpha1 import SchedulerConfigSpec, SchedulerProfileSpec
-from cubesched.core.errors import PolicyInvalid
 from cubesched.core.pipeline import (
     NoCandidate,
     Pipeline,
@@ -52,14 +51,6 @@ class _Draft:
 
     subject: PolicyObject
     spec: SchedulerProfileSpec
-
-
-def compile_policy(profiles: Sequence[PolicyObject], config: PolicyObject | None) -> PolicySet:
-    """Return the compiled set; raises PolicyInvalid with every problem of every object."""
-    result = compile_set(profiles, config)
-    if result.policy is None:
-        raise PolicyInvalid(tuple(problem.text for problem in result.problems))
-    return result.policy
 
 
 def compile_set(profiles: Sequence[PolicyObject], config: PolicyObject | None) -> CompileResult:

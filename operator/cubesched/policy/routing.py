@@ -10,8 +10,6 @@ from cubesched.policy.patterns import PatternInvalid, compile_pattern
 from cubesched.policy.policyset import Route
 from cubesched.policy.reading import block
 
-ORDER_DEFAULT = 1000
-
 
 def check_route(problems: ProblemList, allowed_keys: Collection[str] | None) -> None:
     """Note every error of a Profile's route; `allowed_keys` None means that any label will do."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from cubesched.policy.active import ActivePolicy
+from cubesched.policy.compiler import compile_set
 from cubesched.policy.objects import CONFIG_KIND, CONFIG_NAME, PROFILE_KIND, PolicyObject
+from cubesched.policy.policyset import PolicySet
 
 
 def a_profile(name: str = "burst", *, generation: int = 1, **spec: Any) -> PolicyObject:
@@ -22,3 +26,17 @@ def raw_profile(name: str, spec: Any, *, generation: int = 1, uid: str = "") -> 
 def a_config(*, generation: int = 1, name: str = CONFIG_NAME, **spec: Any) -> PolicyObject:
     """A SchedulerConfig."""
     return PolicyObject(CONFIG_KIND, name, f"uid-{name}", generation, "1", spec)
+
+
+def compiled(profiles: Sequence[PolicyObject], config: PolicyObject | None) -> PolicySet:
+    """The set of objects that must compile."""
+    result = compile_set(profiles, config)
+    assert result.policy is not None, result.problems
+    return result.policy
+
+
+def offer(
+    policy: ActivePolicy, profiles: Sequence[PolicyObject], config: PolicyObject | None
+) -> None:
+    """Compile the objects and have the set adopted."""
+    policy.adopt(compile_set(profiles, config))

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.policy.builders import a_config, a_profile, raw_profile
+from tests.unit.policy.builders import a_config, a_profile, offer, raw_profile
 
 from cubesched.policy.active import ActivePolicy
 from cubesched.policy.objects import CONFIG_KIND, PROFILE_KIND, Problem
@@ -22,35 +22,35 @@ def test_nothing_is_activated_before_every_list_is_complete() -> None:
     active = ActivePolicy()
     active.mark_listed(PROFILE_KIND)
 
-    active.offer([a_profile("a")], None)
+    offer(active, [a_profile("a")], None)
 
     assert active.current is None
     assert not active.is_listed
     active.mark_listed(CONFIG_KIND)
-    active.offer([a_profile("a")], None)
+    offer(active, [a_profile("a")], None)
     assert active.current is not None
 
 
 def test_an_invalid_set_at_the_start_leaves_no_policy(policy: ActivePolicy) -> None:
-    policy.offer([a_profile("a", ordr=1)], None)
+    offer(policy, [a_profile("a", ordr=1)], None)
 
     assert policy.current is None
 
 
 def test_an_invalid_set_keeps_the_previous_one_running(policy: ActivePolicy) -> None:
-    policy.offer([a_profile("a")], None)
+    offer(policy, [a_profile("a")], None)
     before = policy.current
 
-    policy.offer([a_profile("a", generation=2, ordr=1), a_profile("b")], None)
+    offer(policy, [a_profile("a", generation=2, ordr=1), a_profile("b")], None)
 
     assert policy.current is before
 
 
 def test_a_lease_keeps_its_set_while_another_is_swapped_in(policy: ActivePolicy) -> None:
-    policy.offer([a_profile("a")], None)
+    offer(policy, [a_profile("a")], None)
 
     leased = policy.current
-    policy.offer([a_profile("b")], None)
+    offer(policy, [a_profile("b")], None)
 
     assert leased is not None
     assert [p.name for p in leased.profiles] == ["a"]
@@ -62,10 +62,10 @@ def test_subscribers_hear_of_swaps_only(policy: ActivePolicy) -> None:
     heard: list[PolicySet] = []
     policy.on_change.append(heard.append)
 
-    policy.offer([a_profile("a")], None)
-    policy.offer([a_profile("a")], None)
-    policy.offer([a_profile("a", ordr=1)], None)
-    policy.offer([a_profile("a", generation=2, order=3)], None)
+    offer(policy, [a_profile("a")], None)
+    offer(policy, [a_profile("a")], None)
+    offer(policy, [a_profile("a", ordr=1)], None)
+    offer(policy, [a_profile("a", generation=2, order=3)], None)
 
     assert [[p.generation for p in s.profiles] for s in heard] == [[1], [2]]
 
@@ -73,11 +73,11 @@ def test_subscribers_hear_of_swaps_only(policy: ActivePolicy) -> None:
 def test_a_new_generation_with_the_same_meaning_is_swapped_in_under_the_same_revision(
     policy: ActivePolicy,
 ) -> None:
-    policy.offer([a_profile("a")], None)
+    offer(policy, [a_profile("a")], None)
     assert policy.current is not None
     revision = policy.current.revision
 
-    policy.offer([a_profile("a", generation=2, order=1000)], None)
+    offer(policy, [a_profile("a", generation=2, order=1000)], None)
 
     assert policy.current.revision == revision
     assert policy.current.profiles[0].generation == 2
@@ -88,19 +88,19 @@ def test_a_list_of_errors_is_told_once(policy: ActivePolicy) -> None:
     heard: list[Sequence[Problem]] = []
     policy.on_reject.append(heard.append)
 
-    policy.offer([a_profile("a", ordr=1)], None)
-    policy.offer([a_profile("a", ordr=1)], None)
-    policy.offer([a_profile("a", order="x")], None)
+    offer(policy, [a_profile("a", ordr=1)], None)
+    offer(policy, [a_profile("a", ordr=1)], None)
+    offer(policy, [a_profile("a", order="x")], None)
 
     assert len(heard) == 2
 
 
 def test_verdicts_tell_the_guilty_from_those_that_wait_for_it(policy: ActivePolicy) -> None:
-    policy.offer([a_profile("a"), a_profile("b")], None)
+    offer(policy, [a_profile("a"), a_profile("b")], None)
     guilty, innocent = a_profile("a", generation=2, ordr=1), a_profile("b", generation=2, order=5)
     unchanged = a_profile("c")
 
-    policy.offer([guilty, innocent, unchanged], None)
+    offer(policy, [guilty, innocent, unchanged], None)
 
     assert not policy.verdict(guilty).accepted
     assert policy.verdict(guilty).reason == "SetRejected"
@@ -112,9 +112,9 @@ def test_verdicts_tell_the_guilty_from_those_that_wait_for_it(policy: ActivePoli
 def test_an_object_that_did_not_change_stays_active_while_the_set_is_refused(
     policy: ActivePolicy,
 ) -> None:
-    policy.offer([a_profile("a"), a_profile("b")], a_config())
+    offer(policy, [a_profile("a"), a_profile("b")], a_config())
 
-    policy.offer([a_profile("a"), a_profile("b", generation=2, ordr=1)], a_config())
+    offer(policy, [a_profile("a"), a_profile("b", generation=2, ordr=1)], a_config())
 
     assert policy.verdict(a_profile("a")).active
     assert policy.verdict(a_config()).active
@@ -124,18 +124,18 @@ def test_an_object_that_did_not_change_stays_active_while_the_set_is_refused(
 def test_a_profile_made_anew_under_the_same_name_is_not_the_running_one(
     policy: ActivePolicy,
 ) -> None:
-    policy.offer([a_profile("a")], None)
+    offer(policy, [a_profile("a")], None)
 
     anew = raw_profile("a", {"ordr": 1}, uid="another")
-    policy.offer([anew], None)
+    offer(policy, [anew], None)
 
     assert not policy.verdict(anew).active
 
 
 def test_a_deleted_profile_leaves_the_set(policy: ActivePolicy) -> None:
-    policy.offer([a_profile("a"), a_profile("b")], None)
+    offer(policy, [a_profile("a"), a_profile("b")], None)
 
-    policy.offer([a_profile("b")], None)
+    offer(policy, [a_profile("b")], None)
 
     assert policy.current is not None
     assert [p.name for p in policy.current.profiles] == ["b"]
@@ -143,7 +143,7 @@ def test_a_deleted_profile_leaves_the_set(policy: ActivePolicy) -> None:
 
 def test_a_disabled_profile_is_accepted_and_not_active(policy: ActivePolicy) -> None:
     off = a_profile("off", mode="Disabled")
-    policy.offer([a_profile("a"), off], None)
+    offer(policy, [a_profile("a"), off], None)
 
     verdict = policy.verdict(off)
 
@@ -151,7 +151,7 @@ def test_a_disabled_profile_is_accepted_and_not_active(policy: ActivePolicy) -> 
 
 
 def test_a_second_config_is_told_that_its_name_is_wrong(policy: ActivePolicy) -> None:
-    policy.offer([], a_config())
+    offer(policy, [], a_config())
 
     verdict = policy.verdict(a_config(name="mine"))
 
@@ -161,8 +161,8 @@ def test_a_second_config_is_told_that_its_name_is_wrong(policy: ActivePolicy) ->
 def test_running_on_factory_profiles_is_logged_as_a_warning(
     policy: ActivePolicy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    policy.offer([], None)
-    policy.offer([a_profile("a")], None)
+    offer(policy, [], None)
+    offer(policy, [a_profile("a")], None)
 
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "factory" in caplog.text

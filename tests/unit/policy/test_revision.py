@@ -2,18 +2,16 @@ from __future__ import annotations
 
 import re
 
-from tests.unit.policy.builders import a_config, a_profile
-
-from cubesched.policy.compiler import compile_policy
+from tests.unit.policy.builders import a_config, a_profile, compiled
 
 
 def test_the_revision_is_twelve_hex_digits() -> None:
-    assert re.fullmatch("[0-9a-f]{12}", compile_policy([], None).revision)
+    assert re.fullmatch("[0-9a-f]{12}", compiled([], None).revision)
 
 
 def test_order_of_the_list_generations_and_spelled_out_defaults_do_not_change_it() -> None:
-    one = compile_policy([a_profile("a"), a_profile("b")], None)
-    other = compile_policy(
+    one = compiled([a_profile("a"), a_profile("b")], None)
+    other = compiled(
         [
             a_profile("b", generation=7, order=1000, mode="Active", selection={"topN": 1}),
             a_profile("a", filters=[]),
@@ -26,7 +24,7 @@ def test_order_of_the_list_generations_and_spelled_out_defaults_do_not_change_it
 
 def test_every_change_of_a_spec_a_name_or_the_config_changes_it() -> None:
     revisions = [
-        compile_policy(profiles, config).revision
+        compiled(profiles, config).revision
         for profiles, config in [
             ([], None),
             ([], a_config(disableFactoryProfiles=True)),
@@ -44,7 +42,7 @@ def test_every_change_of_a_spec_a_name_or_the_config_changes_it() -> None:
 
 
 def test_a_disabled_profile_takes_no_part_in_it() -> None:
-    without = compile_policy([a_profile("a")], None)
-    beside = compile_policy([a_profile("a"), a_profile("b", mode="Disabled")], None)
+    without = compiled([a_profile("a")], None)
+    beside = compiled([a_profile("a"), a_profile("b", mode="Disabled")], None)
 
     assert without.revision == beside.revision

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.policy.builders import a_config, a_profile
+from tests.unit.policy.builders import a_config, a_profile, offer
 
 from cubesched.api.v1alpha1 import (
     SandboxNodeStatus,
@@ -58,7 +58,7 @@ def test_a_running_profile_says_so_with_the_revision_and_the_replicas_on_it(
     policy: ActivePolicy,
 ) -> None:
     profile = a_profile("a", generation=3)
-    policy.offer([profile], None)
+    offer(policy, [profile], None)
 
     status = written(policy, profile, revision(policy), "older", revision(policy))
 
@@ -71,7 +71,7 @@ def test_a_running_profile_says_so_with_the_revision_and_the_replicas_on_it(
 
 def test_an_invalid_profile_lists_its_own_problems_only(policy: ActivePolicy) -> None:
     bad = a_profile("bad", ordr=1, scores=[{"name": "nope"}])
-    policy.offer([bad, a_profile("worse", order="x")], None)
+    offer(policy, [bad, a_profile("worse", order="x")], None)
 
     status = written(policy, bad)
 
@@ -83,9 +83,9 @@ def test_an_invalid_profile_lists_its_own_problems_only(policy: ActivePolicy) ->
 
 
 def test_a_valid_profile_of_a_refused_set_names_the_culprit(policy: ActivePolicy) -> None:
-    policy.offer([a_profile("good")], None)
+    offer(policy, [a_profile("good")], None)
     newer = a_profile("good", generation=2, order=4)
-    policy.offer([newer, a_profile("bad", order="x")], None)
+    offer(policy, [newer, a_profile("bad", order="x")], None)
 
     status = written(policy, newer, revision(policy))
 
@@ -97,7 +97,7 @@ def test_a_valid_profile_of_a_refused_set_names_the_culprit(policy: ActivePolicy
 
 def test_a_disabled_profile_says_so(policy: ActivePolicy) -> None:
     off = a_profile("off", mode="Disabled")
-    policy.offer([off], None)
+    offer(policy, [off], None)
 
     assert short(written(policy, off)) == {
         "Accepted": ("True", "Compiled"),
@@ -107,7 +107,7 @@ def test_a_disabled_profile_says_so(policy: ActivePolicy) -> None:
 
 def test_no_scores_is_accepted_with_a_warning_in_the_message(policy: ActivePolicy) -> None:
     profile = a_profile("a", scores=[])
-    policy.offer([profile], None)
+    offer(policy, [profile], None)
 
     assert "NoScores" in message(written(policy, profile), "Accepted")
 
@@ -115,9 +115,9 @@ def test_no_scores_is_accepted_with_a_warning_in_the_message(policy: ActivePolic
 def test_a_config_tells_whether_the_factory_profiles_run(policy: ActivePolicy) -> None:
     config = a_config()
 
-    policy.offer([], config)
+    offer(policy, [], config)
     factory = short(written(policy, config))
-    policy.offer([a_profile("a")], config)
+    offer(policy, [a_profile("a")], config)
     custom = short(written(policy, config))
 
     assert factory["FactoryProfilesActive"] == ("True", "NoActiveProfile")
@@ -130,13 +130,13 @@ def test_a_config_tells_whether_the_factory_profiles_run(policy: ActivePolicy) -
 
 def test_a_config_can_switch_the_factory_profiles_off(policy: ActivePolicy) -> None:
     config = a_config(disableFactoryProfiles=True)
-    policy.offer([], config)
+    offer(policy, [], config)
 
     assert short(written(policy, config))["FactoryProfilesActive"] == ("False", "DisabledByConfig")
 
 
 def test_a_stray_config_is_refused_without_harm_to_the_set(policy: ActivePolicy) -> None:
-    policy.offer([a_profile("a")], None)
+    offer(policy, [a_profile("a")], None)
 
     assert short(written(policy, a_config(name="mine"))) == {
         "Accepted": ("False", "Invalid"),
@@ -160,11 +160,11 @@ def stored(subject: PolicyObject, status: Status) -> PolicyObject:
 
 def test_the_transition_time_changes_only_with_the_status(policy: ActivePolicy) -> None:
     profile = a_profile("a")
-    policy.offer([profile], None)
+    offer(policy, [profile], None)
     before = stored(profile, written(policy, profile, revision(policy), now=THEN))
 
     newer = replace(before, generation=2)
-    policy.offer([newer, a_profile("bad", ordr=1)], None)
+    offer(policy, [newer, a_profile("bad", ordr=1)], None)
     times = {
         c["type"]: c["lastTransitionTime"] for c in written(policy, newer, now=NOW)["conditions"]
     }
@@ -174,7 +174,7 @@ def test_the_transition_time_changes_only_with_the_status(policy: ActivePolicy) 
 
 def test_a_status_that_stands_already_is_not_written_again(policy: ActivePolicy) -> None:
     profile = a_profile("a")
-    policy.offer([profile], None)
+    offer(policy, [profile], None)
     status = written(policy, profile, revision(policy), now=THEN)
     foreign = {"type": "Reviewed", "status": "True", "reason": "ByHand"}
     beside = stored(profile, {**status, "conditions": [foreign, *reversed(status["conditions"])]})
@@ -187,7 +187,7 @@ def test_a_change_of_the_replicas_is_written(
     policy: ActivePolicy, revisions: tuple[str, ...]
 ) -> None:
     profile = a_profile("a")
-    policy.offer([profile], None)
+    offer(policy, [profile], None)
     before = stored(profile, written(policy, profile, revision(policy), now=THEN))
 
     change = status_change(before, written(policy, before, *revisions), owned=OWNED)
@@ -198,9 +198,9 @@ def test_a_change_of_the_replicas_is_written(
 
 def test_problems_that_are_gone_are_taken_away(policy: ActivePolicy) -> None:
     bad = a_profile("a", ordr=1)
-    policy.offer([bad], None)
+    offer(policy, [bad], None)
     good = stored(a_profile("a", generation=2), written(policy, bad))
-    policy.offer([good], None)
+    offer(policy, [good], None)
 
     change = status_change(good, written(policy, good), owned=OWNED)
 
@@ -211,7 +211,7 @@ def test_problems_that_are_gone_are_taken_away(policy: ActivePolicy) -> None:
 def test_lists_and_messages_are_bounded(policy: ActivePolicy) -> None:
     many: dict[str, Any] = {f"x{i}": i for i in range(80)} | {"y" * 3000: 1}
     bad = a_profile("a", **many)
-    policy.offer([bad], None)
+    offer(policy, [bad], None)
 
     status = written(policy, bad)
 
@@ -223,7 +223,7 @@ def test_lists_and_messages_are_bounded(policy: ActivePolicy) -> None:
 
 def test_what_is_written_is_what_the_api_can_store(policy: ActivePolicy) -> None:
     profile, config = a_profile("a"), a_config()
-    policy.offer([profile], config)
+    offer(policy, [profile], config)
     node = PolicyObject("SandboxNode", "n", "u", 2, "1", {})
 
     SchedulerProfileStatus.model_validate(written(policy, profile, revision(policy)))
@@ -236,6 +236,6 @@ def test_a_status_somebody_garbled_is_simply_replaced(
     policy: ActivePolicy, conditions: Any
 ) -> None:
     profile = stored(a_profile("a"), {"conditions": conditions})
-    policy.offer([profile], None)
+    offer(policy, [profile], None)
 
     assert status_change(profile, written(policy, profile), owned=OWNED) is not None

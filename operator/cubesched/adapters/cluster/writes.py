@@ -21,7 +21,6 @@ from cubesched.core.writing import Outcome, WriteResult
 
 FIELD_MANAGER: Final = "cubesched"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
-PRIORITY_CONFIRM: Final = 0
 PRIORITY_RESERVE: Final = 1
 PRIORITY_EXPLAIN: Final = 2
 
