@@ -25,8 +25,6 @@ class Miss:
     """The node that came closest to passing one stage."""
 
     row: int
-    missing_share: float
-    """0..1 of what was asked; the smallest is the nearest."""
     text: str
     """`needs 2000m, 1800m free`"""
 

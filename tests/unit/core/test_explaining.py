@@ -32,7 +32,7 @@ class Chatty:
         return [(self.text, int(rows.size))]
 
     def nearest(self, fleet: Snapshot, request: Request, rows: Ints) -> Miss | None:
-        return Miss(0, 0.5, self.text)
+        return Miss(0, self.text)
 
 
 @dataclass(frozen=True)

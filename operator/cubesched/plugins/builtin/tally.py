@@ -36,8 +36,7 @@ def nearest_amount(
     best = short[free[short].argmax()]
     have = max(int(free[best]), 0)
     needs, has = told_apart(needed, have, show)
-    share = (needed - have) / needed if needed else 1.0
-    return Miss(int(rows[best]), share, f"needs {needs}, {has} free{where}")
+    return Miss(int(rows[best]), f"needs {needs}, {has} free{where}")
 
 
 def nearest_below(
@@ -52,10 +51,9 @@ def nearest_below(
     if not over.size:
         return None
     excess = (value[over] - bounds[over]) / np.maximum(value[over], 1)
-    place = int(excess.argmin())
-    best = over[place]
+    best = over[excess.argmin()]
     shown = text.format(value=float(value[best]), bound=float(bounds[best]))
-    return Miss(int(rows[best]), float(excess[place]), shown)
+    return Miss(int(rows[best]), shown)
 
 
 def nearest_of(*misses: Miss | None) -> Miss | None:
