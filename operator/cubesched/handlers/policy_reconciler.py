@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from cubesched.adapters.cluster.listing import list_objects
 from cubesched.adapters.cluster.transport import Transport
 from cubesched.api import CONFIGS, PROFILES, Resource
 from cubesched.api.timestamps import timestamp
 from cubesched.core.errors import ApiError
 from cubesched.core.writing import Outcome
-from cubesched.handlers.listing import list_objects
 from cubesched.handlers.pacing import Pace
 from cubesched.handlers.ports import Membership, StatusApplier
 from cubesched.policy.active import ActivePolicy

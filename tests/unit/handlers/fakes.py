@@ -70,7 +70,7 @@ class Cluster:
         items = [o for key, o in self.objects.items() if key.startswith(f"{plural}/")]
         end = start + self.page_size
         token = str(end) if end < len(items) else ""
-        page = {"metadata": {"continue": token}, "items": items[start:end]}
+        page = {"metadata": {"continue": token, "resourceVersion": "1"}, "items": items[start:end]}
         return Response(200, msgspec.json.encode(page))
 
     def stream(self, path: str, **_: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:

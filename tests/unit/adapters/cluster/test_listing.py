@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.handlers.fakes import Cluster, a_body
 
+from cubesched.adapters.cluster.listing import list_objects
 from cubesched.api import PROFILES
 from cubesched.core.errors import ApiError
-from cubesched.handlers.listing import list_objects
 
 
 def a_cluster(number: int) -> Cluster:
