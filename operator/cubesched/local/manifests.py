@@ -8,15 +8,8 @@ from pathlib import Path
 
 from cubesched.core.errors import UsageError
 
-SYSTEM_NAMESPACE = "cubesched-system"
 _INSTALLED = Path(__file__).parents[1] / "_manifests"
 _CHECKOUT = Path(__file__).parents[3]
-_NAMESPACE = f"""\
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: {SYSTEM_NAMESPACE}
-"""
 
 
 def manifest_paths() -> list[Path]:
@@ -25,8 +18,7 @@ def manifest_paths() -> list[Path]:
         crds, rest = _INSTALLED / "crds", _INSTALLED
     else:
         crds, rest = _CHECKOUT / "crds", _CHECKOUT / "deploy"
-    others = [rest / "rbac.yaml", rest / "admission.yaml"]
-    return [*sorted(crds.glob("*.yaml")), *(path for path in others if path.exists())]
+    return [*sorted(crds.glob("*.yaml")), rest / "rbac.yaml", rest / "admission.yaml"]
 
 
 def deploy_path(name: str) -> Path:
@@ -37,7 +29,7 @@ def deploy_path(name: str) -> Path:
 def install_manifests(
     kubeconfig: Path | None, *, kubectl: Path | str = "kubectl", context: str | None = None
 ) -> None:
-    """Apply all manifests and the system namespace; return when the server serves the kinds.
+    """Apply all manifests; return when the server serves the kinds.
 
     Without `kubeconfig`, as kubectl finds it.
     """
@@ -45,23 +37,18 @@ def install_manifests(
     target += ["--context", context] if context else []
     command = [str(kubectl), *target]
     paths = manifest_paths()
-    apply = [*command, "apply", "--server-side", "--force-conflicts", "-f", "-"]
-    _run(apply, stdin=_NAMESPACE)
-    if paths:
-        files = [argument for path in paths for argument in ("-f", str(path))]
-        _run([*apply[:-2], *files])
-    crds = [
-        argument for path in paths if path.parent.name == "crds" for argument in ("-f", str(path))
-    ]
-    if crds:
-        _run([*command, "wait", "--for=condition=Established", "--timeout=30s", *crds])
+    _run([*command, "apply", "--server-side", "--force-conflicts", *_files(paths)])
+    crds = [path for path in paths if path.parent.name == "crds"]
+    _run([*command, "wait", "--for=condition=Established", "--timeout=30s", *_files(crds)])
 
 
-def _run(argv: list[str], *, stdin: str | None = None) -> None:
+def _files(paths: list[Path]) -> list[str]:
+    return [argument for path in paths for argument in ("-f", str(path))]
+
+
+def _run(argv: list[str]) -> None:
     # A discovery cache is keyed by address: a new server on a used port would be taken for the old.
     environment = os.environ | {"KUBECACHEDIR": os.devnull}
-    answer = subprocess.run(
-        argv, input=stdin, capture_output=True, text=True, check=False, env=environment
-    )
+    answer = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
     if answer.returncode != 0:
         raise UsageError(f"cannot install the manifests: {answer.stderr.strip()}")
