@@ -17,7 +17,7 @@ from cubesched.agent.journal import Journal, JournaledRuntime
 from cubesched.agent.nodeagent import NodeAgent
 from cubesched.agent.nodeobject import NodeObject
 from cubesched.agent.requests import Position
-from cubesched.agent.runtime import Limits, Runtime
+from cubesched.agent.runtime import NO_SANDBOX_LIMIT, Limits, Runtime
 from cubesched.agent.serving import (
     MetricsWriter,
     NodeSetup,
@@ -125,11 +125,8 @@ def runtime_of(
     """Return the pretended machine behind one node."""
     size = machines.size_of(node)
     most = scaled(machines.quota or machines.capacity, size)
-    limits = Limits(most.cpu_millis, most.memory_bytes, most.disk_bytes or None)
-    if machines.sandboxes is not None:
-        limits = Limits(
-            limits.cpu_millis, limits.memory_bytes, limits.disk_bytes, machines.sandboxes
-        )
+    sandboxes = NO_SANDBOX_LIMIT if machines.sandboxes is None else machines.sandboxes
+    limits = Limits(most.cpu_millis, most.memory_bytes, most.disk_bytes or None, sandboxes)
     runtime = SimulatedRuntime(
         node,
         limits=limits,

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from cubesched.adapters.cluster.gate import WriteGate
 from cubesched.adapters.cluster.listwatch import ListWatch
 from cubesched.adapters.cluster.transport import Transport
 from cubesched.adapters.cluster.writes import StatusWriter
-from cubesched.api import NODES, REQUESTS
+from cubesched.api import NODES, REQUESTS, Resource
 from cubesched.fleet.fleet import Fleet
 from cubesched.policy.policyset import PolicySet
 from cubesched.scheduling.membership import Membership
@@ -63,33 +64,23 @@ class Replica:
             revision=lambda: policy.current.revision if policy.current else "",
         )
         self.membership.changed.append(self._share)
-        self.requests = ListWatch(
-            transport,
-            REQUESTS.path(),
-            self.fleet.ledger,
-            rng=random,
-            on_restart=lambda _reason: self._count_restart(REQUESTS.plural),
-            verify=verifier(),
-        )
-        self.nodes = ListWatch(
-            transport,
-            NODES.path(),
-            self.fleet,
-            rng=random,
-            on_restart=lambda _reason: self._count_restart(NODES.plural),
-            verify=verifier(),
-        )
-
-    @property
-    def watches(self) -> dict[str, ListWatch]:
+        self.watches = {
+            resource.plural: ListWatch(
+                transport,
+                resource.path(),
+                sink,
+                rng=random,
+                on_restart=partial(self._count_restart, resource),
+                verify=verifier(),
+            )
+            for resource, sink in ((REQUESTS, self.fleet.ledger), (NODES, self.fleet))
+        }
         """The streams that must never fall silent, by resource."""
-        return {REQUESTS.plural: self.requests, NODES.plural: self.nodes}
 
     def jobs(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """Return everything that must run, by name; each ends only by cancellation or a fault."""
         return [
-            ("requests", self.requests.run()),
-            ("nodes", self.nodes.run()),
+            *((f"watch-{name}", watch.run()) for name, watch in self.watches.items()),
             ("membership", self.membership.run()),
             ("scheduler", self.scheduler.run()),
             ("sweeps", self.scheduler.run_sweeps()),
@@ -110,8 +101,8 @@ class Replica:
     def _share(self) -> None:
         self.scheduler.share(self.membership.identities)
 
-    def _count_restart(self, resource: str) -> None:
-        self._meter.inc("cubesched_watch_restarts_total", resource=resource)
+    def _count_restart(self, resource: Resource, _reason: str) -> None:
+        self._meter.inc("cubesched_watch_restarts_total", resource=resource.plural)
 
     async def _sweep_fleet(self) -> None:
         while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,5 +57,3 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.networking.request_timeout = 30.0
     settings.networking.connect_timeout = 5.0
     settings.networking.error_backoffs = EndlessBackoffs()
-    for chatty in ("kopf.objects", "aiohttp.access"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)

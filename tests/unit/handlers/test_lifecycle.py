@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 
 import kopf
 
@@ -19,7 +18,6 @@ def test_nothing_that_matters_is_left_to_kopfs_defaults() -> None:
     assert settings.watching.server_timeout == 600
     assert settings.watching.client_timeout == 660
     assert settings.watching.inactivity_timeout == 75
-    assert logging.getLogger("kopf.objects").level == logging.WARNING
 
 
 def test_the_delays_between_tries_never_end_and_start_afresh_for_each_call() -> None:
