@@ -9,7 +9,7 @@ from typing import Any, Final
 from cubesched.core.pipeline import Filter
 from cubesched.generate.markdown import code, first_lines, table
 from cubesched.plugins.args import Args
-from cubesched.plugins.registry import CONSTRAINTS, FILTERS, GUARDS, SCORES, Entry
+from cubesched.plugins.registry import CONSTRAINTS, FILTERS, GUARDS, SCORES
 
 _WHAT: Final = """\
 Every built-in plugin, in the order in which a decision asks them. Guards and constraints are in
@@ -31,20 +31,20 @@ def _lines() -> Iterator[str]:
     for constraint in CONSTRAINTS:
         yield from _stage(constraint)
     yield from ("", "## Filters")
-    for name, entry in FILTERS.items():
-        yield from _plugin(name, entry)
+    for name, args in FILTERS.items():
+        yield from _plugin(name, args)
     yield from ("", "## Scores")
-    for name, score in SCORES.items():
-        yield from _plugin(name, score)
+    for name, score_args in SCORES.items():
+        yield from _plugin(name, score_args)
 
 
 def _stage(stage: Filter) -> Iterator[str]:
     yield from ("", f"### {stage.name}", "", *_prose(type(stage)))
 
 
-def _plugin(name: str, entry: Entry[Any]) -> Iterator[str]:
-    yield from ("", f"### {name}", "", *_prose(entry.args))
-    rows = list(_arguments(entry.args))
+def _plugin(name: str, args: type[Args]) -> Iterator[str]:
+    yield from ("", f"### {name}", "", *_prose(args))
+    rows = list(_arguments(args))
     if rows:
         yield from table(("argument", "type", "default", "what"), rows)
 

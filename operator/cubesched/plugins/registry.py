@@ -6,8 +6,7 @@ A new filter or score is one file and one row here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -41,15 +40,6 @@ from cubesched.plugins.spelling import did_you_mean
 A = TypeVar("A", bound=Args)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[A]):
-    """One built-in filter or score: the model that checks its arguments and builds it."""
-
-    args: type[A]
-    summary: str
-    """One line for lists of plugins; the module's docstring is the reference entry."""
-
-
 GUARDS: Final[tuple[Filter, ...]] = (
     NodeSafety(),
     Cpu(),
@@ -63,24 +53,21 @@ GUARDS: Final[tuple[Filter, ...]] = (
 CONSTRAINTS: Final[tuple[Filter, ...]] = (Refused(), InstanceType(), NodeSelector(), Taints())
 """What the request itself demands; in every pipeline after the guards."""
 
-FILTERS: Final[Mapping[str, Entry[FilterArgs]]] = {
-    "node_labels": Entry(NodeLabelsArgs, "Only nodes that carry these labels."),
-    "scarce_resource": Entry(ScarceResourceArgs, "Keep ordinary requests off scarce nodes."),
+FILTERS: Final[Mapping[str, type[FilterArgs]]] = {
+    "node_labels": NodeLabelsArgs,
+    "scarce_resource": ScarceResourceArgs,
 }
+"""Each by its name: the model that checks its arguments and builds it."""
 
-SCORES: Final[Mapping[str, Entry[ScoreArgs]]] = {
-    "real_time_weighted_average": Entry(
-        RealTimeWeightedAverageArgs, "Weighted mean of what is free by chosen factors."
-    ),
-    "resource_fit_score": Entry(ResourceFitScoreArgs, "Pack nodes tightly and evenly."),
-    "create_concurrency_score": Entry(CreateConcurrencyScoreArgs, "Fewer creates in flight first."),
-    "image_score": Entry(ImageScoreArgs, "Nodes that hold the template first."),
-    "template_local_pressure": Entry(
-        TemplateLocalPressureArgs, "Fewer creates of the same template in flight first."
-    ),
-    "least_allocated": Entry(LeastAllocatedArgs, "The emptier node first."),
-    "most_allocated": Entry(MostAllocatedArgs, "The fuller node first."),
-    "balanced_allocation": Entry(BalancedAllocationArgs, "Evenly used nodes first."),
+SCORES: Final[Mapping[str, type[ScoreArgs]]] = {
+    "real_time_weighted_average": RealTimeWeightedAverageArgs,
+    "resource_fit_score": ResourceFitScoreArgs,
+    "create_concurrency_score": CreateConcurrencyScoreArgs,
+    "image_score": ImageScoreArgs,
+    "template_local_pressure": TemplateLocalPressureArgs,
+    "least_allocated": LeastAllocatedArgs,
+    "most_allocated": MostAllocatedArgs,
+    "balanced_allocation": BalancedAllocationArgs,
 }
 
 
@@ -100,12 +87,12 @@ def is_guard(name: str) -> bool:
 
 
 def _checked(
-    name: str, args: Mapping[str, object], *, table: Mapping[str, Entry[A]], kind: str
+    name: str, args: Mapping[str, object], *, table: Mapping[str, type[A]], kind: str
 ) -> A:
     if name not in table:
         message = f'unknown built-in {kind} "{name}"; {did_you_mean(name, table)}'
         raise PluginArgsInvalid((("name", message),))
-    model = table[name].args
+    model = table[name]
     try:
         return model.model_validate(dict(args))
     except ValidationError as error:

@@ -148,7 +148,7 @@ def test_wrong_filter_arguments_are_named_with_their_path(
 
 
 def test_arguments_cannot_be_changed_after_they_are_checked() -> None:
-    model = registry.SCORES["resource_fit_score"].args.model_validate({})
+    model = registry.SCORES["resource_fit_score"].model_validate({})
 
     with pytest.raises(ValueError, match="frozen"):
         model.imbalance_penalty = 3.0  # type: ignore[attr-defined]
