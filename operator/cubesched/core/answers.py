@@ -48,12 +48,9 @@ def ask_scores(
         return scores
     if not _is_column(scores, _DOUBLE, rows.size):
         raise PluginContractBreach(plugin.name, f"the answer is not {rows.size} doubles")
-    # Asked as "is it inside", never as "is it outside": a NaN is neither below 0 nor above 100.
-    # argmin and argmax find a NaN first, and cost a third of min and max.
-    low, high = scores[scores.argmin()], scores[scores.argmax()]
-    if not (low >= 0.0 and high <= 100.0):
-        bad = low if not low >= 0.0 else high
-        raise PluginContractBreach(plugin.name, f"score {bad:g} is not within 0-100")
+    # In one pass: as bits, all that is negative or NaN is larger than what is within 0-100.
+    if not 0.0 < scores[scores.view(np.uint64).argmax()] <= 100.0:
+        _check_range(plugin, scores)
     return scores
 
 
@@ -76,6 +73,15 @@ def ask_nearest(stage: Filter, fleet: Snapshot, request: Request, rows: Ints) ->
         return stage.nearest(fleet, request, rows)
     except Exception:  # the nearest miss is a courtesy; its absence is not an error
         return None
+
+
+def _check_range(plugin: Score, scores: Floats) -> None:
+    # Asked as "is it inside", never as "is it outside": a NaN is neither below 0 nor above 100.
+    # argmin and argmax find a NaN first.
+    low, high = scores[scores.argmin()], scores[scores.argmax()]
+    if not (low >= 0.0 and high <= 100.0):
+        bad = low if not low >= 0.0 else high
+        raise PluginContractBreach(plugin.name, f"score {bad:g} is not within 0-100")
 
 
 def _failure(plugin: str, error: Exception) -> PluginError:

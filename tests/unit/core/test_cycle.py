@@ -81,6 +81,8 @@ BAD_SCORES: dict[str, Callable[[int], Any]] = {
     "-inf": one_bad(float("-inf")),
     "just above": one_bad(100.0000001),
     "just below": one_bad(-0.0001),
+    "NaN beside -0": lambda size: np.array([-0.0] * (size - 1) + [float("nan")]),
+    "just above beside -0": lambda size: np.array([-0.0] * (size - 1) + [100.0000001]),
     "raises": broken,
     "plugin error": plugin_failing,
     "none": lambda _: None,
