@@ -2,6 +2,8 @@
 
 Posting only puts the event in a bounded queue; one task sends them at a bounded rate. What the
 rate or the queue leaves no room for is counted and dropped, and so is what the server refuses.
+Beyond the rate, warnings wait their turn: why a request waits matters longer than that one was
+bound.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -29,6 +31,14 @@ log = logging.getLogger(__name__)
 NOTE_BYTES: Final = 1024
 CONTROLLER: Final = "cubesched.io/scheduler"
 SUPPRESSED: Final = "cubesched_events_suppressed_total"
+
+
+class _Queued(NamedTuple):
+    """One event as it will be sent."""
+
+    namespace: str
+    body: bytes
+    is_warning: bool
 
 
 class EventPoster:
@@ -51,7 +61,7 @@ class EventPoster:
         self._instance = instance[:128]
         self._per_second = per_second
         self._burst = burst
-        self._queue: deque[tuple[str, bytes]] = deque()
+        self._queue: deque[_Queued] = deque()
         self._queue_size = queue_size
         self._wall = wall
         self._wake = asyncio.Event()
@@ -90,7 +100,7 @@ class EventPoster:
             "note": printable(note, max_bytes=NOTE_BYTES),
             "type": type_,
         }
-        self._queue.append((home, msgspec.json.encode(event)))
+        self._queue.append(_Queued(home, msgspec.json.encode(event), type_ == "Warning"))
         self._wake.set()
 
     async def run(self) -> None:
@@ -105,20 +115,22 @@ class EventPoster:
                 tokens = min(self._burst, tokens + (now - filled_at) * self._per_second)
                 filled_at = now
                 if tokens < 1:
-                    self._suppress_all()
-                    break
+                    self._suppress_old_news()
+                    await asyncio.sleep(1 / self._per_second)
+                    continue
                 tokens -= 1
-                await self._send(*self._queue.popleft())
+                await self._send(self._queue.popleft())
 
-    def _suppress_all(self) -> None:
-        """Drop what is queued: old news would only delay the next."""
-        self._meter.inc(SUPPRESSED, len(self._queue))
-        self._queue.clear()
+    def _suppress_old_news(self) -> None:
+        """Drop what is queued and no warning: it would only delay the next."""
+        warnings = [event for event in self._queue if event.is_warning]
+        self._meter.inc(SUPPRESSED, len(self._queue) - len(warnings))
+        self._queue = deque(warnings)
 
-    async def _send(self, namespace: str, body: bytes) -> None:
-        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    async def _send(self, event: _Queued) -> None:
+        path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
         try:
-            response = await self._transport.request("POST", path, body=body)
+            response = await self._transport.request("POST", path, body=event.body)
         except ApiError as error:
             self._drop(str(error))
             return

@@ -87,6 +87,13 @@ def test_a_burst_beyond_the_rate_is_dropped_and_counted() -> None:
     assert "cubesched_events_suppressed_total 250.0" in metrics
 
 
+def test_warnings_beyond_the_rate_are_sent_later() -> None:
+    sent, metrics = run(300, *[CREATED] * 300, type_="Warning")
+
+    assert len(sent) == 300
+    assert "cubesched_events_suppressed_total 0.0" in metrics
+
+
 def test_the_queue_is_bounded_while_the_server_hangs() -> None:
     _, metrics = run(700)
 
