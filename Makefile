@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --generate-hashes --universal \
 	--python-version 3.11 --no-emit-index-url --custom-compile-command "make requirements"
 
-.PHONY: help demo test lint format unit e2e bench-decision requirements generate clean
+.PHONY: help demo test servers lint format unit e2e bench-decision requirements generate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,13 +22,16 @@ help: ## Show this list
 demo: $(READY) ## Place 1,000 sandboxes on a real control plane (KEEP=1 leaves it running)
 	@$(BIN)/cubesched demo $(if $(KEEP),--keep) $(ARGS)
 
-test: lint ## Run every check and test: lint, unit, model and end-to-end
+test: lint servers ## Run every check and test: lint, unit, model and end-to-end
 	@$(BIN)/pytest tests
+
+servers: $(READY) ## Find the servers' programs, or build them (minutes, once a machine)
+	@$(BIN)/cubesched local build >/dev/null
 
 unit: $(READY) ## Run the tests that need no servers (seconds)
 	@$(BIN)/pytest tests/unit tests/model
 
-e2e: $(READY) ## Run the tests on a real control plane
+e2e: servers ## Run the tests on a real control plane
 	@$(BIN)/pytest tests/e2e
 
 lint: $(READY) ## Check style, types, layers and generated files

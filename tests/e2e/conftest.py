@@ -13,6 +13,8 @@ import pytest
 from tests.e2e.operating import Operating
 
 from cubesched.local import LocalControlPlane
+from cubesched.local.binaries import find_binaries
+from cubesched.local.controlplane import to_stderr
 from cubesched.local.demo.cluster import Cluster
 from cubesched.local.demo.processes import Processes
 from cubesched.local.manifests import deploy_path
@@ -41,6 +43,12 @@ def control_plane(
     plane.start(manifests=True)
     yield plane
     plane.stop()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what is missing before the first test: no test's time limit would allow for it."""
+    if any(Path(__file__).parent in item.path.parents for item in session.items):
+        find_binaries(report=to_stderr)
 
 
 def pytest_terminal_summary(

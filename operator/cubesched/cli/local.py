@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import fields
 
 from cubesched.cli import Subparsers, add_command
 from cubesched.cli.output import add_output_option, age, print_data, print_table
 from cubesched.core.errors import UsageError
 from cubesched.local import LocalControlPlane, instances
+from cubesched.local.binaries import find_binaries
 from cubesched.local.controlplane import to_stderr
 from cubesched.local.instances import Instance
 from cubesched.local.manifests import install_manifests, manifest_paths
@@ -41,6 +43,8 @@ def register(subparsers: Subparsers) -> None:
         "--no-manifests", action="store_true", help="leave the cluster without cubesched's CRDs"
     )
     start.set_defaults(run=up)
+    make = add_command(actions, "build", summary="find or build the programs, start nothing")
+    make.set_defaults(run=build)
     stop = add_command(actions, "down", summary="stop it and delete all that was in it")
     stop.set_defaults(run=down)
     show = add_command(actions, "status", summary="list what runs; exit 1 when NAME does not")
@@ -70,6 +74,16 @@ def up(args: argparse.Namespace) -> int:
     finally:
         plane.stop()
     _print_instance(_require(args.name))
+    return 0
+
+
+def build(args: argparse.Namespace) -> int:  # noqa: ARG001 - it takes no option
+    """Make sure that every program is there; minutes the first time, then nothing."""
+    programs = find_binaries(report=to_stderr)
+    print_table(
+        ["PROGRAM", "PATH"],
+        [[field.name, str(getattr(programs, field.name))] for field in fields(programs)],
+    )
     return 0
 
 
