@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "deploy" / "examples"
 KINDS = ("schedulerprofiles", "schedulerconfigs", "sandboxnodes", "sandboxrequests")
 
 Kubectl = Callable[..., CompletedProcess[str]]
@@ -141,3 +142,17 @@ def test_a_placed_request_must_name_its_node_and_reservation(
 
     assert answer.returncode == 1
     assert "a request that is placed has a nodeName and a reservation" in answer.stderr
+
+
+@pytest.mark.parametrize("name", ["profiles.yaml", "request-full.yaml", "node.yaml", "config.yaml"])
+def test_applying_the_same_file_again_changes_nothing(name: str, kubectl: Kubectl) -> None:
+    path = str(EXAMPLES / name)
+    kubectl("apply", "-f", path)
+    try:
+        assert set(_verdicts(kubectl("apply", "-f", path).stdout)) == {"unchanged"}
+    finally:
+        kubectl("delete", "-f", path, "--wait=false")
+
+
+def _verdicts(output: str) -> list[str]:
+    return [line.rsplit(" ", 1)[1] for line in output.splitlines()]

@@ -85,11 +85,26 @@ def _set_children(schema: Schema, definitions: dict[str, Schema]) -> None:
     elif "additionalProperties" in schema:
         schema["additionalProperties"] = _converted(schema["additionalProperties"], definitions)
     if "items" in schema:
-        schema["items"] = _converted(schema["items"], definitions)
+        schema["items"] = _without_defaults(_converted(schema["items"], definitions))
     if "properties" in schema:
         schema["properties"] = {
             name: _converted(child, definitions) for name, child in schema["properties"].items()
         }
+
+
+def _without_defaults(item: Schema) -> Schema:
+    """Return what stands in a list without defaults; readers know them.
+
+    kubectl and GitOps tools compare lists whole: one that the server fills in never matches its
+    file again.
+    """
+    if "properties" not in item:
+        return item
+    children = {
+        name: {key: value for key, value in _without_defaults(child).items() if key != "default"}
+        for name, child in item["properties"].items()
+    }
+    return {**item, "properties": children}
 
 
 def _position(key: str) -> tuple[int, str]:

@@ -54,7 +54,8 @@ class Toleration(Model):
     model_config = ConfigDict(
         json_schema_extra=extra(
             rule(
-                "self.operator == 'Exists' ? !has(self.value) || self.value == '' : has(self.key)",
+                "has(self.operator) && self.operator == 'Exists'"
+                " ? !has(self.value) || self.value == '' : has(self.key)",
                 _TOLERATION,
             )
         )
@@ -161,7 +162,7 @@ class SandboxRequestStatus(Model):
     policy_revision: Annotated[str, Field(max_length=64)] | None = None
     """The revision of the policy set that decided."""
     attempts: Annotated[int, Field(ge=0, le=(1 << 31) - 1)] = 0
-    """Decisions made for it so far."""
+    """Verdicts on it so far; what failed for want of reports or policy is none."""
     next_attempt_time: Timestamp | None = None
     """Before this it is not tried again, unless something changes that could help."""
     reservation: Reservation | None = None

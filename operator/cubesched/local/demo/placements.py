@@ -93,12 +93,12 @@ class Placements:
             _reason(status) or "-" for status in self.statuses.values() if status.phase == "Pending"
         )
 
-    def one_waiting(self, *, reason: str) -> str | None:
-        """Return the name of the first request that waits for `reason`, by name."""
+    def one_waiting(self, *, prefix: str) -> str | None:
+        """Return the first name with `prefix` among the requests that wait."""
         names = [
             self.names[uid]
             for uid, status in self.statuses.items()
-            if status.phase == "Pending" and _reason(status) == reason
+            if status.phase == "Pending" and self.names[uid].startswith(prefix)
         ]
         return min(names, default=None)
 

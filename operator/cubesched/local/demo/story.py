@@ -178,7 +178,7 @@ class Demo:
         self.say("every request runs or says why it waits")
 
     def _collect(self, placements: Placements, seconds: float) -> Outcome:
-        name = placements.one_waiting(reason="Unschedulable") or ""
+        name = placements.one_waiting(prefix=workload.PICKY) or ""
         described = ""
         if name:
             described = self.cluster.run_kubectl(

@@ -11,6 +11,8 @@ from cubesched.api import API_VERSION, REQUESTS
 NAMESPACE = "demo"
 TEMPLATES = ("py312-v4", "node22-v1")
 IMPOSSIBLE_SHARE = 0.04
+PICKY = "picky-"
+"""Names of requests that different nodes reject for different reasons: worth describing."""
 _SIZES = (("500m", "1Gi"), ("1", "2Gi"), ("2", "4Gi"), ("4", "8Gi"))
 
 
@@ -32,7 +34,7 @@ def _placeable(number: int, dice: random.Random) -> dict[str, Any]:
         return _request(f"burst-{number:04}", "1", "2Gi", {"workload": "burst_balance"})
     if kind == "agent":
         labels = {"workload": "template_reuse"}
-        return _request(f"agent-{number:04}", "2", "4Gi", labels, templateID=dice.choice(TEMPLATES))
+        return _request(f"agent-{number:04}", "1", "2Gi", labels, templateID=dice.choice(TEMPLATES))
     cpu, memory = dice.choice(_SIZES)
     return _request(f"job-{number:04}", cpu, memory, {})
 
@@ -45,7 +47,8 @@ def _impossible(number: int) -> dict[str, Any]:
     if kind == 1:
         return _request(f"no-template-{number:04}", "1", "2Gi", {}, templateID="gpu-v1")
     zone = {"topology.kubernetes.io/zone": "z9"}
-    return _request(f"no-zone-{number:04}", "1", "2Gi", {}, nodeSelector=zone)
+    template = TEMPLATES[0]
+    return _request(f"{PICKY}{number:04}", "12", "2Gi", {}, templateID=template, nodeSelector=zone)
 
 
 def _request(
