@@ -64,14 +64,10 @@ class Replica:
             revision=lambda: policy.current.revision if policy.current else "",
         )
         self.membership.changed.append(self._share)
+        watch = partial(ListWatch, transport, rng=random)
         self.watches = {
-            resource.plural: ListWatch(
-                transport,
-                resource.path(),
-                sink,
-                rng=random,
-                on_restart=partial(self._count_restart, resource),
-                verify=verifier(),
+            resource.plural: watch(
+                resource.path(), sink, on_restart=self._counter(resource), verify=verifier()
             )
             for resource, sink in ((REQUESTS, self.fleet.ledger), (NODES, self.fleet))
         }
@@ -101,8 +97,11 @@ class Replica:
     def _share(self) -> None:
         self.scheduler.share(self.membership.identities)
 
-    def _count_restart(self, resource: Resource, _reason: str) -> None:
-        self._meter.inc("cubesched_watch_restarts_total", resource=resource.plural)
+    def _counter(self, resource: Resource) -> Callable[[str], None]:
+        """Return what counts the restarts of one stream, whatever their reason."""
+        return lambda _reason: self._meter.inc(
+            "cubesched_watch_restarts_total", resource=resource.plural
+        )
 
     async def _sweep_fleet(self) -> None:
         while True:

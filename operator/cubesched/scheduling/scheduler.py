@@ -290,10 +290,9 @@ class Scheduler:
     # Outcomes
 
     def _settled(self, write: Write, after: Entry | None, rejected: str) -> None:
-        uid = write.entry.uid
         self.counting.settled(write, after, rejected)
         self.reservations.settled(write, after)
-        item = self.queue.items.get(uid)
+        item = self.queue.items.get(write.entry.uid)
         if item is not None and not rejected:
             item.failures = 0
         elif item is not None and item.where == "busy":
