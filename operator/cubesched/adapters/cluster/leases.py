@@ -22,9 +22,12 @@ from cubesched.adapters.cluster.leaserecords import (
     lease_name,
 )
 from cubesched.adapters.cluster.transport import Response, Transport
+from cubesched.api.timestamps import unix_seconds
 from cubesched.core.errors import Gone
 from cubesched.fleet.rendezvous import Member
 
+FAR_SECONDS: Final = 30.0
+"""How far apart the clocks of two machines may be before a Lease at first sight looks dead."""
 DEAD_SECONDS: Final = 3600.0
 """A Lease whose renewTime did not change for this long is removed by whoever sees it."""
 
@@ -102,10 +105,17 @@ class LeaseStore:
         return sorted(records, key=lambda record: record.identity)
 
     def _record(self, lease: StoredLease, now: float) -> LeaseRecord:
-        """Judge one Lease by when we last saw its renewTime change."""
+        """Judge one Lease by when we last saw its renewTime change.
+
+        At first sight only its stamp can tell, which is another machine's clock: believed when it
+        is far in the past, and soon set right by the next renewal if it was wrong.
+        """
         name, renewed = lease.metadata.name, lease.spec.renew_time
         seen = self._seen.get(name)
-        if seen is None or seen[0] != renewed:
+        if seen is None:
+            age = self._clock.wall() - unix_seconds(renewed)
+            seen = self._seen[name] = (renewed, now - max(0.0, age - FAR_SECONDS))
+        elif seen[0] != renewed:
             seen = self._seen[name] = (renewed, now)
         return LeaseRecord.of(lease, silent_seconds=now - seen[1])
 

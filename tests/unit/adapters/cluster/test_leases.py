@@ -116,6 +116,8 @@ async def test_a_replica_is_live_while_we_see_it_renew_whatever_its_clock_says()
     theirs.now = -50_000_000.0
     other = a_store(server, theirs)
 
+    await renew(other, "other")
+    await store.members()
     for _ in range(5):
         theirs.now += 1
         await renew(other, "other")
@@ -124,6 +126,25 @@ async def test_a_replica_is_live_while_we_see_it_renew_whatever_its_clock_says()
 
     mine.now += 1
     assert await store.members() == []
+
+
+async def test_a_lease_that_a_dead_replica_left_is_not_taken_for_a_live_one() -> None:
+    server, clock = LeaseServer(), HandClock()
+    await renew(a_store(server, clock), "killed")
+    clock.now += 60
+    store = a_store(server, clock)
+
+    assert await store.members() == []
+    await renew(store, "killed")
+    assert [record.identity for record in await store.members()] == ["killed"]
+
+
+async def test_a_lease_renewed_a_moment_ago_is_live_at_first_sight() -> None:
+    server, clock = LeaseServer(), HandClock()
+    await renew(a_store(server, clock), "other")
+    clock.now += 20
+
+    assert [record.identity for record in await a_store(server, clock).members()] == ["other"]
 
 
 async def test_a_released_lease_is_gone_at_once() -> None:
