@@ -95,6 +95,7 @@ class Reporter:
             if item.where == "parked":  # a held one has its time
                 self.queue.make_ready(item)
             return 0
+        item.attempts += told.no.reason is not answer.reason  # a verdict like any other
         told.no = answer
         message, text = self.attempts.explain(answer)
         is_new = told.reason != told.no.reason

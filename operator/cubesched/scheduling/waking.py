@@ -88,4 +88,5 @@ class Waking:
             known, entry = self.nos.get(item.uid), self.attempts.fleet.ledger.entries.get(item.uid)
             if entry is not None and known is not None and known.reason != answer.reason:
                 self.nos[item.uid] = answer
+                item.attempts += 1
                 self.note(item, entry, answer)

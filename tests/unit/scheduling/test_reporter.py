@@ -99,6 +99,7 @@ async def test_a_new_reason_is_told_at_once(world: World) -> None:
     await settle(1.0)
 
     assert [reason for _, reason in told(world)] == ["NeverFits", "Unschedulable"]
+    assert world.status()["attempts"] == 2, "each told verdict is one of its attempts"
     assert [reason for _, reason, _ in world.events.notes] == ["FailedScheduling"] * 2
 
 
