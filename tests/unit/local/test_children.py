@@ -58,7 +58,7 @@ def test_one_process_is_killed_alone(children: Children) -> None:
 
 
 def test_a_process_that_ended_by_itself_is_told_with_its_last_words(children: Children) -> None:
-    program = "import sys; print('first'); sys.exit('no room left')"
+    program = "import sys; print('first', flush=True); sys.exit('no room left')"
     children.start("brief", [sys.executable, "-c", program])
 
     with pytest.raises(ProcessDied, match="brief ended by itself: no room left") as raised:
