@@ -64,14 +64,19 @@ class Replica:
             revision=lambda: policy.current.revision if policy.current else "",
         )
         self.membership.changed.append(self._share)
-        watch = partial(ListWatch, transport, rng=random)
-        self.watches = {
+        self.watches = self._streams(partial(ListWatch, transport, rng=random), verifier)
+        """The streams that must never fall silent, by resource."""
+
+    def _streams(
+        self, watch: Callable[..., ListWatch], verifier: Callable[[], Verify]
+    ) -> dict[str, ListWatch]:
+        """Feed requests to the ledger and nodes to the fleet, each from one ordered stream."""
+        return {
             resource.plural: watch(
                 resource.path(), sink, on_restart=self._counter(resource), verify=verifier()
             )
             for resource, sink in ((REQUESTS, self.fleet.ledger), (NODES, self.fleet))
         }
-        """The streams that must never fall silent, by resource."""
 
     def jobs(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """Return everything that must run, by name; each ends only by cancellation or a fault."""
