@@ -1,0 +1,44 @@
+"""What a scrape shows of nodes and waiting requests is read off as it stands."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tests.unit.scheduling.worlds import World, in_world, settle
+
+from cubesched.adapters.telemetry.meter import Meter
+from cubesched.app.gauges import Gauges
+
+
+def scraped(world: World) -> list[str]:
+    parts = SimpleNamespace(fleet=world.fleet, scheduler=world.scheduler, watches={})
+    meter = Meter()
+    meter.before_scrape(Gauges(cast("Any", parts), cast("Any", world.policy), meter).refresh)
+    return meter.exposition().decode().splitlines()
+
+
+@in_world()
+async def test_only_confirmed_requests_over_commit_a_node(world: World) -> None:
+    world.server.create("a", phase="Running", node="n1", reservation={"cpuMillis": 6000})
+    world.server.create("b", phase="Reserved", node="n1", reservation={"cpuMillis": 6000})
+    await settle(0.1)
+    assert 'cubesched_overcommitted_nodes{profile=""} 0.0' in scraped(world)
+
+    world.server.create("c", phase="Running", node="n1", reservation={"cpuMillis": 6000})
+    await settle(0.1)
+    assert 'cubesched_overcommitted_nodes{profile=""} 1.0' in scraped(world)
+
+
+@in_world()
+async def test_a_waiting_request_is_counted_by_its_queue_and_by_what_blocks_it(
+    world: World,
+) -> None:
+    world.start()
+    world.server.create("r1", cpu="99")
+    await settle()
+
+    lines = scraped(world)
+    assert 'cubesched_pending_requests{profile="a-profile",queue="unschedulable"} 1.0' in lines
+    assert 'cubesched_unschedulable_requests{guard="cpu",profile="a-profile"} 1.0' in lines
+    assert 'cubesched_nodes{state="ok"} 1.0' in lines
