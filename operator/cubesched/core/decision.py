@@ -16,10 +16,12 @@ class Reason(StrEnum):
     NEVER_FITS = "NeverFits"
     STALE_METRICS = "StaleMetrics"
     PLUGIN_FAILED = "PluginFailed"
+    GATED = "Gated"
     CONFLICT = "Conflict"
     REFUSED = "Refused"
     NODE_LOST = "NodeLost"
     START_DEADLINE = "StartDeadline"
+    DRAINED = "Drained"
     INVALID_SPEC = "InvalidSpec"
     NO_CANDIDATE = "NoCandidate"
 

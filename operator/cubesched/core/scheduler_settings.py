@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
+
+
+class Confirmation(StrEnum):
+    """Who checks a reservation against all others before it counts as a binding."""
+
+    OPERATOR = "operator"
+    AGENT = "agent"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,8 @@ class Settings:
     disable_factory_profiles: bool = False
     overcommit_cpu: Fraction = Fraction(1)
     overcommit_memory: Fraction = Fraction(1)
+    paused_resource_release_ratio: Fraction = Fraction(0)
+    """Of every node without a ratio of its own."""
     ignore_redis_allocation: bool = False
     guards: GuardSettings = GuardSettings()
     initial_backoff_seconds: float = 1.0
@@ -35,3 +46,5 @@ class Settings:
     max_in_flight: int = 256
     own_nodes_first: bool = True
     start_deadline_seconds: float = 300.0
+    node_lost_grace_seconds: float = 300.0
+    confirmation: Confirmation = Confirmation.OPERATOR

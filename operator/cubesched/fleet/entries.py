@@ -9,13 +9,16 @@ from typing import Any
 import msgspec
 
 from cubesched.api.quantity import QuantityError, parse_millis, parse_units
+from cubesched.api.timestamps import unix_seconds
 from cubesched.core.request import Request, Toleration
-from cubesched.fleet.objects import RequestMeta, RequestSpec, RequestStatus
+from cubesched.fleet.objects import RequestMeta, RequestSpec, RequestStatus, ReservationStatus
 
 _META = msgspec.json.Decoder(RequestMeta)
 _SPEC = msgspec.json.Decoder(RequestSpec)
 _STATUS = msgspec.json.Decoder(RequestStatus)
 _OFF_NODE = frozenset({"Pending", "Succeeded", "Failed"})
+_PAUSED = frozenset({"Paused", "Evicting"})
+"""Phases in which the paused weight counts, where one was stamped."""
 
 
 class InvalidSpec(ValueError):
@@ -32,6 +35,21 @@ class Weight:
 
 
 NOTHING = Weight()
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a client may ask of a request at any time, beside a node."""
+
+    is_paused: bool = False
+    gates: tuple[str, ...] = ()
+    shutdown_seconds: float | None = None
+    """Unix time at which it is to end."""
+    ttl_seconds: int | None = None
+    """After its end, until it is deleted."""
+
+
+NO_WISHES = Wishes()
 
 
 @dataclass(frozen=True)
@@ -74,6 +92,31 @@ class Entry:
     def node_uid(self) -> str:
         """The uid of the node object it was reserved on."""
         return self.status.reservation.node_uid if self.status.reservation else ""
+
+    @property
+    def resume(self) -> str:
+        """The paused sandbox that its reservation is to resume; empty for a new one."""
+        return self.status.reservation.resume if self.status.reservation else ""
+
+    @property
+    def full_weight(self) -> Weight:
+        """What its reservation admitted, also while it is paused and counts less."""
+        return _stamped(self.status.reservation)
+
+    @cached_property
+    def wishes(self) -> Wishes:
+        """What its client asks beside a node; nothing when the spec is unreadable."""
+        try:
+            spec = _SPEC.decode(self.spec_raw)
+        except msgspec.MsgspecError:
+            return NO_WISHES
+        found = Wishes(
+            is_paused=spec.paused,
+            gates=tuple(gate.name for gate in spec.scheduling_gates),
+            shutdown_seconds=unix_seconds(spec.shutdown_time) if spec.shutdown_time else None,
+            ttl_seconds=spec.ttl_seconds_after_finished,
+        )
+        return NO_WISHES if found == NO_WISHES else found
 
     @cached_property
     def template_id(self) -> str:
@@ -155,14 +198,34 @@ def read_entry(raw: bytes) -> Entry:
         generation=meta.metadata.generation,
         phase=status.phase,
         node=status.node_name if counted else "",
-        weight=Weight(reservation.cpu_millis, reservation.memory_bytes, reservation.disk_bytes)
-        if counted and reservation
-        else NOTHING,
+        weight=_counted(status.phase, reservation) if counted else NOTHING,
         status=status,
         spec_raw=bytes(meta.spec),
         status_raw=bytes(meta.status),
         unreadable=broken,
     )
+
+
+def _counted(phase: str, reservation: ReservationStatus | None) -> Weight:
+    """Return what counts on the node: less than was admitted only while it is paused.
+
+    The stamp can take room off, never add any: what rises is a reservation with a new id.
+    """
+    full = _stamped(reservation)
+    paused = reservation.paused if reservation and phase in _PAUSED else None
+    if paused is None:
+        return full
+    return Weight(
+        min(full.cpu_millis, paused.cpu_millis),
+        min(full.memory_bytes, paused.memory_bytes),
+        full.disk_bytes,
+    )
+
+
+def _stamped(reservation: ReservationStatus | None) -> Weight:
+    if reservation is None:
+        return NOTHING
+    return Weight(reservation.cpu_millis, reservation.memory_bytes, reservation.disk_bytes)
 
 
 def _unreadable(raw: bytes, why: str) -> Entry:

@@ -36,6 +36,10 @@ class NodeRecord:
     creates: int | None = None
     capacity_cpu_millis: int = 0
     capacity_memory_bytes: int = 0
+    paused_release_ratio: Fraction | None = None
+    """Share that a paused sandbox gives up here; None = the config's."""
+    drain: str = "None"
+    """None, Unstarted or All."""
     problem: str = ""
 
 
@@ -83,6 +87,8 @@ def _record(node: NodeObject, spec: NodeSpec) -> NodeRecord:
         creates=quota.create_concurrency,
         capacity_cpu_millis=cpu,
         capacity_memory_bytes=memory,
+        paused_release_ratio=_ratio(quota.paused_resource_release_ratio),
+        drain=spec.drain,
     )
 
 
@@ -100,11 +106,22 @@ def _disk(capacity: NodeAmounts, quota: NodeAmounts) -> int:
     return NO_LIMIT if value is None else _amount("quota.systemDisk", parse_units, value)
 
 
+def _ratio(value: float | None) -> Fraction | None:
+    if value is None:
+        return None
+    if not 0 <= value <= 1:
+        raise QuantityError(
+            f"spec.quota.pausedResourceReleaseRatio: found {value}, must be from 0 to 1"
+        )
+    return Fraction(str(value))
+
+
 def _safety(node: NodeObject, spec: NodeSpec) -> Safety:
     ready = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
     if not ready:
         return Safety.NOT_READY
-    return Safety.UNSCHEDULABLE if spec.unschedulable else Safety.OK
+    is_closed = spec.unschedulable or spec.drain != "None"
+    return Safety.UNSCHEDULABLE if is_closed else Safety.OK
 
 
 def scaled(amount: int, ratio: Fraction) -> int:

@@ -57,6 +57,13 @@ class Condition(_Struct, frozen=True):
     last_transition_time: str = ""
 
 
+class PausedWeight(_Struct, frozen=True):
+    """What a paused sandbox still takes of cores and memory."""
+
+    cpu_millis: Amount = 0
+    memory_bytes: Amount = 0
+
+
 class ReservationStatus(_Struct, frozen=True):
     """A status.reservation: what was admitted; the ledger counts this, never a later spec."""
 
@@ -68,6 +75,12 @@ class ReservationStatus(_Struct, frozen=True):
     cpu_millis: Amount = 0
     memory_bytes: Amount = 0
     disk_bytes: Amount = 0
+    resume: str = ""
+    """The paused sandbox that it is to resume; empty for a new one."""
+    paused: PausedWeight | None = None
+    """What counts while the phase is Paused, and while one is evicted from there."""
+    confirmation: str = "operator"
+    """Who confirms it: operator, agent or none."""
 
 
 class Refusal(_Struct, frozen=True):
@@ -107,6 +120,12 @@ class WireToleration(_Struct, frozen=True):
     effect: str = ""
 
 
+class WireGate(_Struct, frozen=True):
+    """One of spec.schedulingGates."""
+
+    name: str = ""
+
+
 class Resources(_Struct, frozen=True):
     """One spec.resources."""
 
@@ -126,6 +145,10 @@ class RequestSpec(_Struct, frozen=True):
     node_selector: dict[str, str] = {}
     tolerations: list[WireToleration] = []
     priority: int = 0
+    scheduling_gates: list[WireGate] = []
+    paused: bool = False
+    ttl_seconds_after_finished: Number | None = None
+    shutdown_time: str = ""
 
 
 class WireTaint(_Struct, frozen=True):
@@ -144,6 +167,7 @@ class NodeAmounts(_Struct, frozen=True):
     system_disk: Quantity | None = None
     sandboxes: Number | None = None
     create_concurrency: Number | None = None
+    paused_resource_release_ratio: float | None = None
 
 
 class NodeSpec(_Struct, frozen=True):
@@ -153,6 +177,7 @@ class NodeSpec(_Struct, frozen=True):
     quota: NodeAmounts = NodeAmounts()
     instance_type: str = ""
     unschedulable: bool = False
+    drain: str = "None"
     taints: list[WireTaint] = []
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 from cubesched.api import GROUP, NODES, REQUESTS, VERSION
 from cubesched.api.rights import AGENT, GROUPS, NODE_USER_PREFIX
 
-MUTABLE_SPEC: Final = ("priority",)
-"""What a client may change of a request after creation."""
+MUTABLE_SPEC: Final = ("priority", "paused", "schedulingGates")
+"""What a client may change of a request after creation; gates can only be removed."""
 
 AGENT_TRANSITIONS: Final = {
     "Bound": ("Bound", "Starting", "Pending"),
@@ -61,6 +61,14 @@ def _immutable_spec() -> dict[str, Any]:
                     "'spec.' + variables.changed.join(', spec.') + ' cannot change: spec is"
                     f" immutable, except {', '.join(MUTABLE_SPEC)}; create a new request instead'"
                 ),
+            },
+            {
+                "expression": (
+                    "!has(object.spec.schedulingGates) || (has(oldObject.spec.schedulingGates)"
+                    " && object.spec.schedulingGates.all(g,"
+                    " g in oldObject.spec.schedulingGates))"
+                ),
+                "message": "spec.schedulingGates can only be removed once a request exists",
             },
         ],
     )

@@ -10,7 +10,7 @@ from cubesched.api.duration import parse_seconds
 from cubesched.api.quantity import parse_units
 from cubesched.api.v1alpha1 import SchedulerConfigSpec
 from cubesched.policy.objects import CONFIG_NAME, NOT_THE_CONFIG, PolicyObject, ProblemList
-from cubesched.policy.policyset import GuardSettings, Settings
+from cubesched.policy.policyset import Confirmation, GuardSettings, Settings
 from cubesched.policy.reading import read
 
 
@@ -30,6 +30,7 @@ def settings_of(spec: SchedulerConfigSpec) -> Settings:
         disable_factory_profiles=spec.disable_factory_profiles,
         overcommit_cpu=exact(spec.overcommit.cpu),
         overcommit_memory=exact(spec.overcommit.memory),
+        paused_resource_release_ratio=exact(spec.paused_resource_release_ratio),
         ignore_redis_allocation=spec.ignore_redis_allocation,
         guards=_guards(spec),
         initial_backoff_seconds=parse_seconds(spec.queue.initial_backoff),
@@ -38,6 +39,8 @@ def settings_of(spec: SchedulerConfigSpec) -> Settings:
         max_in_flight=spec.concurrency.max_in_flight,
         own_nodes_first=spec.concurrency.own_nodes_first,
         start_deadline_seconds=parse_seconds(spec.start_deadline),
+        node_lost_grace_seconds=parse_seconds(spec.node_lost_grace),
+        confirmation=Confirmation(spec.confirmation),
     )
 
 

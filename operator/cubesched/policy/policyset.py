@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from cubesched.core.pipeline import Pipeline
 from cubesched.core.request import Request
-from cubesched.core.scheduler_settings import GuardSettings, Settings
+from cubesched.core.scheduler_settings import Confirmation, GuardSettings, Settings
 from cubesched.policy.patterns import Pattern
 
-__all__ = ["CompiledProfile", "GuardSettings", "PolicySet", "Route", "Settings"]
+__all__ = ["CompiledProfile", "Confirmation", "GuardSettings", "PolicySet", "Route", "Settings"]
 
 
 @dataclass(frozen=True, slots=True)

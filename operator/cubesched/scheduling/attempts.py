@@ -64,6 +64,9 @@ class Attempts:
 
     def attempt(self, entry: Entry, attempts: int) -> Yes | No:
         """Decide for one request; `attempts` seeds ties and random picks."""
+        gate = _gate_of(entry)
+        if gate:
+            return No(Reason.GATED, ("gated", entry.uid), gate)
         policy = self.policy.current
         if policy is None:
             return No(Reason.NO_ACTIVE_POLICY, ("policy",), "no policy set is active")
@@ -130,6 +133,14 @@ class Attempts:
         since = self.clock.wall() - REFUSAL_SECONDS
         refusals = entry.status.refusals
         return tuple(sorted({r.node for r in refusals if unix_seconds(r.time) > since}))
+
+
+def _gate_of(entry: Entry) -> str:
+    """Say what its client holds it back by; empty when nothing does."""
+    wishes = entry.wishes
+    if wishes.gates:
+        return f"held back by schedulingGates: {', '.join(wishes.gates)}"
+    return "held back by spec.paused: set it to false to have it placed" * wishes.is_paused
 
 
 def _class_of(request: Request, profile: str) -> Hashable:

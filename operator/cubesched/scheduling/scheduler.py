@@ -15,7 +15,7 @@ from cubesched.scheduling import statuses
 from cubesched.scheduling.attempts import Attempts, No, Yes
 from cubesched.scheduling.counting import Counting
 from cubesched.scheduling.inflight import InFlight, Intent, Write
-from cubesched.scheduling.lifecycle import Lifecycle
+from cubesched.scheduling.parts import Means, parts_of
 from cubesched.scheduling.ports import Clock, Events, Meter, Policy, Writer
 from cubesched.scheduling.queue import Item, Queue
 from cubesched.scheduling.reporter import Reporter
@@ -25,7 +25,7 @@ from cubesched.scheduling.waking import Waking
 MOST_UNRESOLVED = 16
 SLOW_STREAM_SECONDS, STUCK_STREAM_SECONDS = 0.25, 2.0
 SWEEP_SECONDS = 0.25
-_NOT_ITS_OWN = frozenset({Reason.STALE_METRICS, Reason.NO_ACTIVE_POLICY})
+_NOT_ITS_OWN = frozenset({Reason.STALE_METRICS, Reason.NO_ACTIVE_POLICY, Reason.GATED})
 """Reasons that say nothing about a request: they count as no verdict and lengthen no backoff."""
 PER_TURN = 8
 """Decisions in one go before other tasks get their turn."""
@@ -65,7 +65,9 @@ class Scheduler:
             redecide=self._redecide,
             members=lambda: self.members,
         )
-        self.lifecycle = Lifecycle(fleet, policy, self.inflight, clock, self.owns)
+        self.parts = parts_of(
+            Means(fleet, policy, self.inflight, self.reservations, clock, meter, self.owns)
+        )
         self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
         self.waking = Waking(self.queue, self.attempts, clock, self._not_before, self.reporter.note)
         self._turn = asyncio.Event()
@@ -89,7 +91,8 @@ class Scheduler:
     def meet(self, change: Change) -> None:
         """Take one event, synchronously, right after the ledger has applied it."""
         self.reservations.meet(change)
-        self.lifecycle.meet(change)
+        for part in self.parts:
+            part.meet(change)
         self._queue_up(change)
         self.counting.meet(change)
         self._turn.set()
@@ -196,7 +199,8 @@ class Scheduler:
             await asyncio.sleep(SWEEP_SECONDS)
             self.reservations.evaluate_overdue()
             self.inflight.give_up_old()
-            self.lifecycle.sweep()
+            for part in self.parts:
+                part.sweep()
             self.reporter.tell_due()
 
     async def run_waking(self) -> None:

@@ -124,7 +124,7 @@ def test_capacity_that_rounds_down_to_nothing_is_refused() -> None:
         ({"guards": {"metricsMaxAge": "4s"}}, "spec.guards.metricsMaxAge"),
         ({"queue": {"initialBackoff": "20s"}}, "spec.queue"),
         ({"overcommit": {"cpu": 0.5}}, "spec.overcommit.cpu"),
-        ({"confirmation": "none"}, "spec.confirmation"),
+        ({"confirmation": "nobody"}, "spec.confirmation"),
     ],
 )
 def test_a_wrong_config_is_refused_with_the_path(body: dict[str, Any], field: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.fleet.objects import GIB, a_request_dict, a_request_object, as_json
 
-from cubesched.fleet.entries import InvalidSpec, read_entry
+from cubesched.fleet.entries import NO_WISHES, InvalidSpec, Wishes, read_entry
 
 
 def test_a_request_that_was_never_touched_is_pending() -> None:
@@ -125,3 +125,47 @@ def test_a_reservation_of_negative_weight_makes_its_node_full(field: str) -> Non
 
     assert field in entry.unreadable
     assert entry.node == "n1"
+
+
+PAUSED = {"cpuMillis": 250, "memoryBytes": GIB // 4}
+
+
+@pytest.mark.parametrize(
+    ("phase", "cpu_millis"),
+    [("Paused", 250), ("Evicting", 250), ("Reserved", 1000), ("Bound", 1000), ("Running", 1000)],
+)
+def test_only_a_paused_one_counts_what_its_agent_stamped(phase: str, cpu_millis: int) -> None:
+    entry = read_entry(a_request_object(phase=phase, node="n1", reservation={"paused": PAUSED}))
+
+    assert entry.weight.cpu_millis == cpu_millis
+    assert entry.full_weight.cpu_millis == 1000
+
+
+def test_a_paused_one_without_a_stamp_counts_in_full() -> None:
+    entry = read_entry(a_request_object(phase="Paused", node="n1"))
+
+    assert entry.weight == entry.full_weight
+
+
+def test_a_stamp_never_adds_room_and_never_frees_disk() -> None:
+    stamp = {"cpuMillis": 5000, "memoryBytes": 0}
+    reservation = {"paused": stamp, "diskBytes": 7}
+    entry = read_entry(a_request_object(phase="Paused", node="n1", reservation=reservation))
+
+    assert (entry.weight.cpu_millis, entry.weight.memory_bytes) == (1000, 0)
+    assert entry.weight.disk_bytes == 7
+
+
+def test_what_a_client_wishes_is_read_from_its_spec() -> None:
+    spec = {
+        "paused": True,
+        "schedulingGates": [{"name": "acme.io/quota"}],
+        "shutdownTime": "1970-01-01T00:01:00Z",
+        "ttlSecondsAfterFinished": 0,
+    }
+    wishes = read_entry(a_request_object(spec=spec)).wishes
+
+    assert wishes == Wishes(
+        is_paused=True, gates=("acme.io/quota",), shutdown_seconds=60.0, ttl_seconds=0
+    )
+    assert read_entry(a_request_object()).wishes is NO_WISHES

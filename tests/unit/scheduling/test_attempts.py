@@ -118,3 +118,28 @@ async def test_own_nodes_come_first_only_among_several_replicas(world: World) ->
     world.scheduler.attempts.alone = True
     alone = [attempt(world, entry) for entry in entries]
     assert len({answer.placed.node for answer in alone if isinstance(answer, Yes)} - own) > 0
+
+
+@in_world()
+async def test_a_gate_holds_a_request_back_and_is_named(world: World) -> None:
+    gates = {"schedulingGates": [{"name": "acme.io/quota"}]}
+    gated = attempt(world, await an_entry(world, "r1", spec=gates))
+    paused = attempt(world, await an_entry(world, "r2", spec={"paused": True}))
+
+    assert isinstance(gated, No)
+    assert isinstance(paused, No)
+    assert (gated.reason, paused.reason) == (Reason.GATED, Reason.GATED)
+    assert "acme.io/quota" in gated.message
+    assert "spec.paused" in paused.message
+
+
+@in_world()
+async def test_a_gated_request_is_placed_once_its_gates_are_gone(world: World) -> None:
+    world.start()
+    world.server.create("r1", spec={"schedulingGates": [{"name": "a"}]})
+    await settle(5.0)
+    assert world.phase("r1") == "Pending"
+
+    world.server.change("r1", spec={"schedulingGates": []})
+    await settle(1.0)
+    assert world.phase("r1") == "Bound"

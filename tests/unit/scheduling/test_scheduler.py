@@ -29,6 +29,7 @@ from cubesched.core.pipeline import NoCandidate
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 from cubesched.policy.policyset import PolicySet, Route
+from cubesched.scheduling.lifecycle import Lifecycle
 from cubesched.scheduling.scheduler import MOST_UNRESOLVED
 
 
@@ -255,9 +256,7 @@ async def test_an_edit_is_placed_by_its_newest_spec(world: World) -> None:
     world.start()
     world.server.create("r1", cpu="500m")
     await settle(0.05)
-    world.server.change(
-        "r1", spec={"resources": {"cpu": "20", "memory": "1Gi"}}, metadata={"generation": 2}
-    )
+    world.server.change("r1", spec={"resources": {"cpu": "20", "memory": "1Gi"}})
     await settle(2.0)
 
     status = world.status()
@@ -455,7 +454,8 @@ async def test_whatever_happens_to_many_requests_nothing_is_left_over(
     left = (scheduler.queue.items, scheduler.reservations.met, scheduler.reporter.told)
     assert left == ({}, {}, {})
     assert (scheduler.waking.nos, scheduler.counting.first_seen) == ({}, {})
-    assert (scheduler.lifecycle._bound_since, scheduler.lifecycle._not_before) == ({}, {})
+    (lifecycle,) = (part for part in scheduler.parts if isinstance(part, Lifecycle))
+    assert (lifecycle._bound_since, lifecycle._not_before) == ({}, {})
     assert (ledger.entries, ledger.ghosts) == ({}, {})
     assert not world.fleet.snapshot.creating_ledger.any()
     assert not world.fleet.snapshot.cpu_used_millis.any()

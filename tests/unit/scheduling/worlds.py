@@ -204,6 +204,8 @@ class Server:
                 stored["status"] = value
             else:
                 stored[key] |= value
+        if "spec" in parts:
+            stored["metadata"]["generation"] += 1
         stored["metadata"]["resourceVersion"] = str(self.version)
         self.objects[name] = stored
         self.tell("MODIFIED", as_json(stored), self.version)

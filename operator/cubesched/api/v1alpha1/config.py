@@ -89,6 +89,8 @@ class SchedulerConfigSpec(Model):
     """True runs no built-in Profiles where none is Active. Default: false."""
     overcommit: Overcommit = Overcommit()
     """Factors on every node's quota."""
+    paused_resource_release_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of cores and memory that a paused sandbox gives up, 0 to 1. Default: 0, none."""
     ignore_redis_allocation: bool = False
     """True ignores what nodes report beyond the requests placed here. Default: false."""
     guards: GuardSettings = GuardSettings()
@@ -99,8 +101,11 @@ class SchedulerConfigSpec(Model):
     """How much is under way at a time."""
     start_deadline: Annotated[str, DurationBetween("1s", "24h")] = "300s"
     """A bound request its agent has not begun by then goes to another node. Default: 300s."""
-    confirmation: Literal["operator"] = "operator"
-    """Who checks a reservation against all others: the operator. Default: operator."""
+    node_lost_grace: Annotated[str, DurationBetween("1s", "24h")] = "300s"
+    """What runs on a node that fell silent is given up after this. Default: 300s."""
+    confirmation: Literal["operator", "agent", "none"] = "operator"
+    """Who checks a reservation against all others: the operator, the node's agent (one write
+    less), or none (one write, over-dispatch possible for a moment). Default: operator."""
 
 
 class SchedulerConfigStatus(Model):

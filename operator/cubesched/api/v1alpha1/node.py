@@ -18,6 +18,7 @@ from cubesched.api.v1alpha1.values import (
 )
 
 Limit = Annotated[int, Field(ge=1, le=100_000)]
+ReleaseRatio = Annotated[float, Field(ge=0, le=1)]
 
 
 class Taint(Model):
@@ -55,6 +56,9 @@ class Quota(Model):
     """Most sandboxes at a time. Default: the SchedulerConfig's maxSandboxesPerNode."""
     create_concurrency: Limit | None = None
     """Most creates in flight. Default: the SchedulerConfig's createConcurrencyLimit."""
+    paused_resource_release_ratio: ReleaseRatio | None = None
+    """Share of cores and memory that a paused sandbox gives up, 0 to 1. Default: the
+    SchedulerConfig's pausedResourceReleaseRatio."""
 
 
 class SandboxNodeSpec(Model):
@@ -64,6 +68,9 @@ class SandboxNodeSpec(Model):
     """The only instance type this node accepts. Default: unset, it accepts every type."""
     unschedulable: bool = False
     """True takes no new request; what runs here stays. Default: false."""
+    drain: Literal["None", "Unstarted", "All"] = "None"
+    """Empties the node: Unstarted takes no new request and moves those that have not begun to
+    start, All also evicts what runs or is paused. Default: None."""
     taints: Annotated[
         list[Taint], Field(max_length=32, json_schema_extra=extra(list_type="atomic"))
     ] = []

@@ -48,6 +48,13 @@ class RequestResources(Model):
     """System disk in bytes, as in 10Gi. Default: 0, it takes none that counts."""
 
 
+class SchedulingGate(Model):
+    """One reason to hold the request back."""
+
+    name: LabelKey
+    """Who holds it back, spelled like a label key."""
+
+
 class Toleration(Model):
     """Lets the request onto nodes with a matching taint."""
 
@@ -79,7 +86,7 @@ class Toleration(Model):
 
 
 class SandboxRequestSpec(Model):
-    """What is asked for; once created only `priority` may change."""
+    """What is asked for; once created only `priority`, `paused` and fewer gates may follow."""
 
     model_config = ConfigDict(json_schema_extra=ATOMIC)
 
@@ -103,6 +110,26 @@ class SandboxRequestSpec(Model):
     """Taints the request puts up with. Default: none."""
     priority: Annotated[int, Field(ge=-1_000_000_000, le=1_000_000_000)] = 0
     """Higher is tried first; equal ones in order of age. Default: 0."""
+    scheduling_gates: Annotated[
+        list[SchedulingGate], Field(max_length=16, json_schema_extra=extra(list_type="atomic"))
+    ] = []
+    """It is not placed while any stands; each is removed by whoever asked for it. Default: none."""
+    paused: bool = False
+    """True pauses the sandbox once it runs, false resumes it on its node; one created with
+    true, or that waits for a node, is not placed. Default: false."""
+    ttl_seconds_after_finished: Annotated[int, Field(ge=0, le=(1 << 31) - 1)] | None = None
+    """Seconds after its end at which the request is deleted. Default: unset, never."""
+    shutdown_time: Timestamp | None = None
+    """When the sandbox is stopped, or the wait for a node ends. Default: unset, never."""
+
+
+class PausedWeight(Model):
+    """What a paused sandbox still takes."""
+
+    cpu_millis: Amount
+    """Thousandths of a core."""
+    memory_bytes: Amount
+    """Bytes of memory."""
 
 
 class Reservation(Model):
@@ -124,6 +151,12 @@ class Reservation(Model):
     """Bytes of memory."""
     disk_bytes: Amount = 0
     """Bytes of system disk. Default: 0."""
+    resume: Annotated[str, Field(max_length=253)] | None = None
+    """The paused sandbox that this reservation is to resume; unset for a new one."""
+    paused: PausedWeight | None = None
+    """What counts while the phase is Paused; stamped by the agent once the machine let go."""
+    confirmation: Literal["operator", "agent", "none"] | None = None
+    """Who confirms it, where that is not the operator; none says that nobody has."""
 
 
 class Refusal(Model):
@@ -154,7 +187,8 @@ class SandboxRequestStatus(Model):
     )
 
     phase: Phase = "Pending"
-    """Where it stands: Pending, Reserved, Bound, Starting, Running, then Succeeded or Failed."""
+    """Where it stands: Pending, Reserved, Bound, Starting, Running, Paused or Evicting, then
+    Succeeded or Failed."""
     node_name: ObjectName | None = None
     """The SandboxNode it is on; usable in a field selector."""
     profile: Annotated[str, Field(max_length=253)] | None = None
