@@ -11,13 +11,10 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
-
-import msgspec
 
 from cubesched.adapters.cluster.writes import StatusWriter
 from cubesched.agent import statuses
-from cubesched.agent.requests import OwnRequests, Position, order_of, rewritten, sandbox_of
+from cubesched.agent.requests import OwnRequests, Position, order_of, sandbox_of
 from cubesched.agent.room import Room, unexplained
 from cubesched.agent.runtime import (
     Ended,
@@ -27,17 +24,16 @@ from cubesched.agent.runtime import (
     StartFailed,
     uid_in,
 )
-from cubesched.api.timestamps import timestamp
-from cubesched.core.errors import ApiError, CubeschedError
-from cubesched.core.writing import Outcome
+from cubesched.agent.writing import ConditionalWrites
+from cubesched.core.errors import CubeschedError
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.metrics_layout import NodeReport
-from cubesched.fleet.objects import plain
 
 log = logging.getLogger(__name__)
 
 FIRST_RETRY_SECONDS = 0.2
 LAST_RETRY_SECONDS = 10.0
+_LOST = Ended(succeeded=False, message="the sandbox is not on the machine any more")
 
 
 class NodeAgent:
@@ -63,7 +59,7 @@ class NodeAgent:
         self.requests = OwnRequests(
             node, changed=self._wake, listed=self._note_listed, position=position or Position()
         )
-        self._writer = writer
+        self._statuses = ConditionalWrites(writer, self.requests, epoch_seconds)
         self._now = epoch_seconds
         self._room = Room(runtime)
         self._listed = asyncio.Event()
@@ -182,13 +178,15 @@ class NodeAgent:
                 await self._run(entry)
             case "Running":
                 await self._look_after(entry)
+            case "Evicting":
+                await self._evict(entry)
             case _:
                 pass
 
     async def _destroy_all(self, uid: str, *, but: str = "") -> None:
-        for name in self._room.of(uid):
-            if name != but:
-                await self._let_go(name)
+        ended = [name for name in self._ended if uid_in(name) == uid]
+        for name in {*self._room.of(uid), *ended} - {but}:
+            await self._let_go(name)
 
     async def _claim(self, entry: Entry) -> None:
         """Write `Starting`; only an acknowledged claim, or one met in the stream, is acted on."""
@@ -196,7 +194,7 @@ class NodeAgent:
         if refusal:
             await self._give_back(entry, refusal)
             return
-        claimed = await self._write(entry, statuses.starting)
+        claimed = await self._statuses.write(entry, statuses.starting)
         if claimed is not None:
             await self._run(claimed)
 
@@ -210,10 +208,12 @@ class NodeAgent:
             endpoint = await self._create(order)
         except StartFailed as error:
             await self._let_go(order.sandbox)
-            await self._write(entry, statuses.start_failed, message=str(error))
+            await self._statuses.write(entry, statuses.start_failed, message=str(error))
             return
         self._wait_for_end(order.sandbox)
-        await self._write(entry, statuses.running, sandbox=order.sandbox, endpoint=endpoint)
+        await self._statuses.write(
+            entry, statuses.running, sandbox=order.sandbox, endpoint=endpoint
+        )
 
     async def _create(self, order: Order) -> str:
         self._creating.add(order.sandbox)
@@ -228,17 +228,34 @@ class NodeAgent:
         if sandbox in self._room.held and sandbox not in self._ended:
             self._wait_for_end(sandbox)
             return
-        lost = Ended(succeeded=False, message="the sandbox is not on the machine any more")
-        end = self._ended.get(sandbox, lost)
+        await self._report_end(entry, self._ended.get(sandbox, _LOST))
+
+    async def _evict(self, entry: Entry) -> None:
+        """Stop the sandbox, then give the request back, unless it has ended by itself before."""
+        sandbox = sandbox_of(entry)
+        if sandbox in self._ended:
+            await self._report_end(entry, self._ended[sandbox])
+            return
+        log.info("%s evicts %s", self.node, entry.key)
         await self._let_go(sandbox)
-        await self._write(entry, statuses.finished, succeeded=end.succeeded, message=end.message)
+        await self._statuses.write(entry, statuses.evicted)
+
+    async def _report_end(self, entry: Entry, end: Ended) -> None:
+        """Write how it ended once the machine has let go; remembered until that is written."""
+        await self._room.release(sandbox_of(entry))
+        await self._statuses.write(
+            entry, statuses.finished, succeeded=end.succeeded, message=end.message
+        )
 
     async def _give_back(self, entry: Entry, reason: str) -> None:
         log.info("%s gives %s back: %s", self.node, entry.key, reason)
-        await self._write(entry, statuses.refused, node=self.node, reason=reason)
+        await self._statuses.write(entry, statuses.refused, node=self.node, reason=reason)
 
     async def _let_go(self, sandbox: str) -> None:
+        self._forget(sandbox)  # before it is destroyed: that is no end by itself
         await self._room.release(sandbox)
+
+    def _forget(self, sandbox: str) -> None:
         waiter = self._waiters.pop(sandbox, None)
         if waiter is not None:
             waiter.cancel()
@@ -256,33 +273,3 @@ class NodeAgent:
                 log.warning("%s: waiting for %s: %s", self.node, sandbox, error)
                 await asyncio.sleep(LAST_RETRY_SECONDS)
         self._wake(uid_in(sandbox))
-
-    # Writing
-
-    async def _write(
-        self, entry: Entry, change: Callable[..., statuses.Status], **facts: Any
-    ) -> Entry | None:
-        """Change the status as `entry` was read; None when somebody was faster.
-
-        Then the newer state is in the stream, or on its way. Raises ApiError when the outcome is
-        unknown: sending the same write again is safe, since both hang on the same version.
-        """
-        status = change(
-            plain(msgspec.Raw(entry.status_raw)),
-            generation=entry.generation,
-            now=timestamp(self._now()),
-            **facts,
-        )
-        result = await self._writer.put_status(
-            namespace=entry.namespace,
-            name=entry.name,
-            uid=entry.uid,
-            resource_version=str(entry.version),
-            status=status,
-        )
-        if result.outcome is Outcome.LANDED:
-            written = rewritten(entry, status, version=int(result.resource_version))
-            return written if self.requests.acknowledge(written) else None
-        if result.outcome in {Outcome.REFUSED, Outcome.MISSING}:
-            return None
-        raise ApiError(f"cannot write the status of {entry.key}: {result.message}", result.status)

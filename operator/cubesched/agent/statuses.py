@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cubesched.api.conditions import put_condition
+from cubesched.api.conditions import put_condition, stored_conditions
 
 Status = dict[str, Any]
 
@@ -87,12 +87,9 @@ def finished(status: Status, *, succeeded: bool, message: str, generation: int, 
 def refused(status: Status, *, node: str, reason: str, generation: int, now: str) -> Status:
     """Give the request back, in one write: it names no node and holds no room any more."""
     refusal = {"node": node, "reason": reason[:MAX_REFUSAL_CHARS], "time": now}
-    given_back = {name: value for name, value in status.items() if name not in _OFF_THE_NODE}
-    given_back["phase"] = "Pending"
-    given_back["refusals"] = [*status.get("refusals", ()), refusal][-MAX_REFUSALS:]
-    given_back["conditions"] = [c for c in status.get("conditions", ()) if c["type"] != "Ready"]
+    refusals = [*status.get("refusals", ()), refusal][-MAX_REFUSALS:]
     return with_condition(
-        given_back,
+        {**_off_the_node(status), "refusals": refusals},
         "Scheduled",
         value="False",
         reason="Refused",
@@ -100,3 +97,17 @@ def refused(status: Status, *, node: str, reason: str, generation: int, now: str
         generation=generation,
         now=now,
     )
+
+
+def evicted(status: Status, *, generation: int, now: str) -> Status:  # noqa: ARG001 - as the others
+    """Give back what was evicted, once it is stopped; why stands there as the operator left it."""
+    return _off_the_node(status)
+
+
+def _off_the_node(status: Status) -> Status:
+    """Return a status that names no node and holds no room."""
+    kept = {name: value for name, value in status.items() if name not in _OFF_THE_NODE}
+    conditions = [
+        c for c in stored_conditions(status.get("conditions")) if c.get("type") != "Ready"
+    ]
+    return {**kept, "phase": "Pending", "conditions": conditions}

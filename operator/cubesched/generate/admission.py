@@ -18,6 +18,7 @@ AGENT_TRANSITIONS: Final = {
     "Bound": ("Bound", "Starting", "Pending"),
     "Starting": ("Starting", "Running", "Failed", "Pending"),
     "Running": ("Running", "Succeeded", "Failed"),
+    "Evicting": ("Evicting", "Pending", "Succeeded", "Failed"),
     "Succeeded": ("Succeeded",),
     "Failed": ("Failed",),
 }
@@ -161,12 +162,18 @@ def _what() -> list[dict[str, str]]:
             "message": "a request given back to Pending keeps neither nodeName nor reservation",
         },
         {
-            "expression": "variables.isNode || !variables.isReturn ||"
-            " (size(variables.refusalsAdded) == 1"
+            "expression": "variables.isNode || !variables.isReturn"
+            " || variables.phaseBefore == 'Evicting'"
+            " || (size(variables.refusalsAdded) == 1"
             " && variables.refusalsAdded[0].node == variables.node"
             " && size(variables.refusalsLost) <= (size(variables.refusalsBefore) == 8 ? 1 : 0))",
             "message": "a request given back to Pending gains one entry in refusals,"
             " for the agent's own node, and loses none but the oldest of eight",
+        },
+        {
+            "expression": "variables.isNode || variables.phaseBefore != 'Evicting'"
+            " || (size(variables.refusalsAdded) == 0 && size(variables.refusalsLost) == 0)",
+            "message": "a request that was evicted keeps its refusals as they are",
         },
     ]
 

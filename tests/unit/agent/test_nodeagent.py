@@ -237,11 +237,13 @@ def test_a_phase_that_is_not_the_agents_business_leaves_the_sandbox_alone() -> N
     async def test(world: World) -> None:
         await world.bind("q")
         await asyncio.sleep(2)
-        await world.write("q", {"phase": "Evicting"})
+        store = world.server.store
+        ((key, stored),) = store.objects.items()
+        store.put(key, {**stored, "status": {**stored["status"], "phase": "Unheard"}}, "operator")
         await asyncio.sleep(30)
 
         assert not world.machine.destroyed
-        assert (await world.status("q"))["phase"] == "Evicting"
+        assert (await world.status("q"))["phase"] == "Unheard"
 
     in_a_world(test)
 

@@ -76,3 +76,14 @@ def test_long_words_are_cut_to_what_the_api_takes() -> None:
 
     assert len(refused["refusals"][0]["reason"]) == 256
     assert len(refused["conditions"][0]["message"]) == 1024
+
+
+def test_an_evicted_request_names_no_node_and_says_why_as_the_operator_left_it() -> None:
+    running = statuses.running(BOUND, sandbox="s", endpoint="e", generation=1, now=NOW)
+
+    status = statuses.evicted(running, generation=2, now=NOW)
+
+    assert not {"nodeName", "reservation", "sandboxID", "endpoint", "refusals"} & set(status)
+    assert status["phase"] == "Pending"
+    assert status["newerField"] == {"kept": True}
+    assert status["conditions"] == BOUND["conditions"]
