@@ -6,8 +6,10 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
+NODE_METRICS_LAYOUTS: Final = ("cubesched", "cubemaster", "both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class OperatorSettings:
     namespace: str = ""
     """Where this replica keeps its Lease; empty: cubesched-system."""
     redis_url: str = DEFAULT_REDIS_URL
+    node_metrics_layout: str = "cubesched"
+    """Whose layout the nodes report in; with both, ours wins where a node uses both."""
     http_host: str = "0.0.0.0"  # noqa: S104 - probes and scrapes come from outside the pod
     http_port: int = 8080
     """Metrics and probes; 0 takes a free port and logs it."""
@@ -40,6 +44,7 @@ def from_environment(environ: Mapping[str, str]) -> OperatorSettings:
     return OperatorSettings(
         namespace=environ.get("POD_NAMESPACE", ""),
         redis_url=environ.get("CUBESCHED_REDIS_URL", DEFAULT_REDIS_URL),
+        node_metrics_layout=environ.get("CUBESCHED_NODE_METRICS_LAYOUT", "cubesched"),
         log_level=environ.get("CUBESCHED_LOG_LEVEL", "info"),
         log_style=environ.get("CUBESCHED_LOG_STYLE", "json"),
     )

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +15,12 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from cubesched.adapters.nodemetrics.keys import key_of
+from cubesched.adapters.nodemetrics.client import BlockingClient
+from cubesched.adapters.nodemetrics.keys import CUBEMASTER_PREFIX, key_of
+from cubesched.adapters.nodemetrics.layouts import open_sources
+from cubesched.adapters.nodemetrics.packed import PackedReports
 from cubesched.adapters.nodemetrics.reader import MetricsReader
-from cubesched.adapters.nodemetrics.writer import MetricsWriter
+from cubesched.adapters.nodemetrics.writer import Field, MetricsWriter
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.core.errors import StoreUnavailable, UsageError
 from cubesched.fleet.metrics_layout import Decoded, NodeReport, encode
@@ -76,21 +79,40 @@ class Reading:
 
     reader: MetricsReader
     meter: Meter
-    passes: list[Decoded] = field(default_factory=list)
+    passes: list[tuple[Decoded, ...]] = field(default_factory=list)
 
     @property
     def is_up(self) -> bool:
         return b"cubesched_redis_up 1.0" in self.meter.exposition()
 
     def names(self) -> list[str]:
-        return self.passes[-1].names if self.passes else []
+        return (
+            [name for reading in self.passes[-1] for name in reading.names] if self.passes else []
+        )
 
 
 @asynccontextmanager
-async def reading(url: str, **options: float) -> AsyncIterator[Reading]:
-    passes: list[Decoded] = []
+async def reading(
+    url: str,
+    *,
+    layout: str = "cubesched",
+    shards: int = 1,
+    nodes: Sequence[str] = (),
+    deadline_seconds: float = 2.0,
+) -> AsyncIterator[Reading]:
+    passes: list[tuple[Decoded, ...]] = []
     meter = Meter()
-    reader = MetricsReader(url, passes.append, meter, **{"interval_seconds": 0.05, **options})  # type: ignore[arg-type]
+    sources = open_sources(url, layout, deadline_seconds=deadline_seconds)
+    if shards > 1:
+        sources = (PackedReports(BlockingClient(url), shards=shards),)
+    reader = MetricsReader(
+        sources,
+        lambda *readings: passes.append(readings),
+        meter,
+        names=lambda: nodes,
+        interval_seconds=0.05,
+        deadline_seconds=deadline_seconds,
+    )
     task = asyncio.create_task(reader.run())
     try:
         yield Reading(reader, meter, passes)
@@ -165,6 +187,61 @@ async def test_five_thousand_nodes_are_read_without_holding_the_loop(
 
     # CPU time of this thread, so that a busy machine does not count against us.
     assert max(held) < 0.020
+
+
+async def test_cubemasters_hashes_are_read_by_the_names_of_known_nodes(
+    redis_server: RealRedis,
+) -> None:
+    client = Redis.from_url(redis_server.url)
+    told: dict[Field, Field] = {
+        "update_at": "2026-11-30T10:00:00.5+08:00",
+        "quota_cpu_usage": "1500",
+        "mvm_num": "3",
+    }
+    await client.hset(f"{CUBEMASTER_PREFIX}n1", mapping=told)
+    await client.hset("n2", mapping=told | {"mvm_num": "abc"})
+    await client.set(f"{CUBEMASTER_PREFIX}n3", "not a hash")
+    await client.hset(f"{CUBEMASTER_PREFIX}unknown", mapping=told)
+    async with reading(
+        redis_server.url, layout="cubemaster", nodes=["n1", "n2", "n3", "n4"]
+    ) as seen:
+        await until(lambda: seen.names() == ["n1", "n2"])
+
+        table = seen.passes[-1][0].table
+        assert table["allocated_cpu_millis"].tolist() == [1500, 1500]
+        assert table["sandboxes"].tolist() == [3, -1]
+        metrics = seen.meter.exposition().decode()
+        assert 'cubesched_node_reports_unusable{problem="type"} 1.0' in metrics
+        assert 'cubesched_node_reports_unusable{problem="number"} 1.0' in metrics
+
+        await client.hset("n1", mapping=told | {"mvm_num": "9"})
+        await client.delete(f"{CUBEMASTER_PREFIX}n1")
+        await until(lambda: seen.passes[-1][0].table["sandboxes"].tolist() == [9, -1])
+    await client.aclose()
+
+
+async def test_both_layouts_are_read_ours_first(redis_server: RealRedis) -> None:
+    client = Redis.from_url(redis_server.url)
+    await client.hset(f"{CUBEMASTER_PREFIX}n2", mapping={"update_at": "1800000000"})
+    async with (
+        writing(redis_server.url) as writer,
+        reading(redis_server.url, layout="both", nodes=["n1", "n2"]) as seen,
+    ):
+        await writer.publish({"n1": a_report()})
+        await until(lambda: [r.names for r in (seen.passes or [()])[-1]] == [["n1"], ["n2"]])
+    await client.aclose()
+
+
+async def test_a_right_that_lacks_is_an_outage_and_not_an_empty_fleet(
+    redis_server: RealRedis,
+) -> None:
+    client = Redis.from_url(redis_server.url)
+    await client.acl_setuser("reader", enabled=True, nopass=True, commands=["+hgetall"], keys=["*"])
+    url = redis_server.url.replace("redis://", "redis://reader:any@")
+    async with reading(url, layout="cubemaster", nodes=["n1"]) as seen:
+        await until(lambda: "no permissions" in str(seen.reader.why_down))
+        assert seen.passes == []
+    await client.aclose()
 
 
 async def test_garbage_hides_its_own_node_only_and_is_counted(redis_server: RealRedis) -> None:

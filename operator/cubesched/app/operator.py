@@ -17,6 +17,7 @@ from cubesched.adapters.cluster.events import EventPoster
 from cubesched.adapters.cluster.leases import LeaseStore
 from cubesched.adapters.cluster.probing import missing_rights, wait_for_api, wait_for_watches
 from cubesched.adapters.cluster.writes import StatusApplier
+from cubesched.adapters.nodemetrics.layouts import open_sources
 from cubesched.adapters.nodemetrics.reader import MetricsReader
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.adapters.telemetry.server import TelemetryServer
@@ -67,7 +68,10 @@ class Operator:
             random=dice,
         )
         self._reader = MetricsReader(
-            settings.redis_url, self.replica.fleet.take_reports, self.meter
+            open_sources(settings.redis_url, settings.node_metrics_layout),
+            self.replica.fleet.take_reports,
+            self.meter,
+            names=lambda: self.replica.fleet.columns.names,
         )
         applier = StatusApplier(self._transport, self.replica.gate)
         self.policy_reconciler = PolicyReconciler(

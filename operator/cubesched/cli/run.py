@@ -11,7 +11,7 @@ from typing import Final
 from cubesched.cli import Subparsers, add_command
 from cubesched.cli.options import whole_number
 from cubesched.core.errors import UsageError
-from cubesched.settings import OperatorSettings, from_environment
+from cubesched.settings import NODE_METRICS_LAYOUTS, OperatorSettings, from_environment
 
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 LOG_STYLES: Final = ("json", "plain")
@@ -29,6 +29,11 @@ def register(subparsers: Subparsers) -> None:
     add("--context", metavar="NAME", help="context of the kubeconfig")
     add("--namespace", metavar="NAME", help="where the replicas keep their Leases")
     add("--redis-url", metavar="URL", help="where node agents report (env CUBESCHED_REDIS_URL)")
+    add(
+        "--node-metrics-layout",
+        choices=NODE_METRICS_LAYOUTS,
+        help="whose layout the nodes report in (env CUBESCHED_NODE_METRICS_LAYOUT)",
+    )
     add("--http-host", metavar="ADDRESS", help="address for metrics and probes")
     port = whole_number(0, 65_535)
     add("--http-port", metavar="PORT", type=port, help="port for metrics and probes; 0 = any free")
@@ -55,6 +60,7 @@ def _settings(args: argparse.Namespace) -> OperatorSettings:
     given = {key: value for key, value in vars(args).items() if value is not None}
     given.pop("run")
     settings = replace(from_environment(os.environ), **given)
+    _check("CUBESCHED_NODE_METRICS_LAYOUT", settings.node_metrics_layout, NODE_METRICS_LAYOUTS)
     _check("CUBESCHED_LOG_LEVEL", settings.log_level, LOG_LEVELS)
     _check("CUBESCHED_LOG_STYLE", settings.log_style, LOG_STYLES)
     return settings

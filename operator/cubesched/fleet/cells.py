@@ -21,24 +21,28 @@ class Cells:
     """The cells that follow from what is counted on a node; made anew whenever the arrays are."""
 
     __slots__ = (
-        "can_create", "counted", "cpu_foreign", "cpu_free", "cpu_open", "cpu_room", "cpu_used",
-        "create_limit", "creates_free_by_both", "creates_free_by_ledger", "creating",
-        "creating_ledger", "creating_told", "disk_foreign", "disk_open", "disk_room", "disk_used",
-        "is_usable", "memory_foreign", "memory_free", "memory_limit", "memory_really_free",
-        "memory_room", "memory_used", "per_byte", "per_create", "per_milli", "per_sandbox",
-        "sandboxes", "sandboxes_free", "sandboxes_open", "sandboxes_told",
-        "unreadable",
+        "can_create", "counted", "cpu_allocated", "cpu_foreign", "cpu_free", "cpu_ledger",
+        "cpu_open", "cpu_room", "cpu_used", "create_limit", "creates_free_by_both",
+        "creates_free_by_ledger", "creating", "creating_ledger", "creating_told", "disk_foreign",
+        "disk_open", "disk_room", "disk_used", "is_usable", "memory_allocated", "memory_foreign",
+        "memory_free", "memory_ledger", "memory_limit", "memory_really_free", "memory_room",
+        "memory_used", "per_byte", "per_create", "per_milli", "per_sandbox", "sandboxes",
+        "sandboxes_free", "sandboxes_open", "sandboxes_told", "unreadable",
     )  # fmt: skip
 
     def __init__(self, view: Snapshot, reported: Reported) -> None:
         derived = view.derived
         self.cpu_foreign = _ints(reported.foreign_cpu_millis)
+        self.cpu_allocated = _ints(reported.allocated_cpu_millis)
+        self.cpu_ledger = _ints(reported.ledger_cpu_millis)
         self.cpu_open, self.cpu_used = _ints(derived.cpu_open_millis), _ints(view.cpu_used_millis)
         self.cpu_room = _ints(derived.cpu_room_millis)
         self.cpu_free = _floats(derived.cpu_free_percent)
         self.per_milli = _floats(derived.percent_per_milli)
 
         self.memory_foreign = _ints(reported.foreign_memory_bytes)
+        self.memory_allocated = _ints(reported.allocated_memory_bytes)
+        self.memory_ledger = _ints(reported.ledger_memory_bytes)
         self.memory_limit = _ints(view.memory_limit_bytes)
         self.memory_used = _ints(view.memory_used_bytes)
         self.memory_really_free = _ints(derived.memory_really_free_bytes)
@@ -70,11 +74,19 @@ class Cells:
         self._write_numbers(row, used.sandboxes + plan.sandboxes, used.creating + plan.creating)
 
     def _write_sizes(self, row: int, used: Usage, plan: Usage) -> None:
-        cpu = used.cpu_millis + plan.cpu_millis + self.cpu_foreign[row]
-        memory = used.memory_bytes + plan.memory_bytes + self.memory_foreign[row]
+        # Absurd reservations may add up to more than 64 bits hold.
+        cpu, memory = used.cpu_millis, used.memory_bytes
+        if cpu > NO_LIMIT or memory > NO_LIMIT:
+            cpu, memory = min(NO_LIMIT, cpu), min(NO_LIMIT, memory)
+        self.cpu_ledger[row], self.memory_ledger[row] = cpu, memory
+        # What a node says all its sandboxes take counts where the ledger knows of less.
+        allocated = self.cpu_allocated[row]
+        cpu = (allocated if allocated > cpu else cpu) + plan.cpu_millis + self.cpu_foreign[row]
+        allocated = self.memory_allocated[row]
+        memory = allocated if allocated > memory else memory
+        memory += plan.memory_bytes + self.memory_foreign[row]
         disk = used.disk_bytes + plan.disk_bytes + self.disk_foreign[row]
         if cpu > NO_LIMIT or memory > NO_LIMIT or disk > NO_LIMIT:
-            # Absurd reservations may add up to more than 64 bits hold.
             cpu, memory, disk = min(NO_LIMIT, cpu), min(NO_LIMIT, memory), min(NO_LIMIT, disk)
         self.cpu_used[row], self.memory_used[row], self.disk_used[row] = cpu, memory, disk
         self.cpu_room[row] = self.cpu_open[row] - cpu

@@ -75,9 +75,19 @@ class Reported:
     """The node object's uid, as its reports must carry it."""
     counted: Ints
     """Sandboxes by the ledger and own assumptions."""
+    ledger_cpu_millis: Ints
+    """What the ledger alone counts; the next likewise."""
+    ledger_memory_bytes: Ints
     foreign_cpu_millis: Ints
+    """What the node says runs there beside the requests; the next two likewise."""
     foreign_memory_bytes: Ints
     foreign_disk_bytes: Ints
+    allocated_cpu_millis: Ints
+    """What the node says all its sandboxes take, where its layout has only that; -1 = unknown.
+    Foreign is then what exceeds the ledger; the next likewise."""
+    allocated_memory_bytes: Ints
+    missing: np.ndarray[tuple[int], np.dtype[np.uint32]]
+    """Which parts the last report left out; a bit each, see `fleet.unreported`."""
     sandboxes: Ints
     creating: Ints
     unreadable: Bools
@@ -94,9 +104,14 @@ class Reported:
             uid_low=np.zeros(rows, np.uint64),
             uid_high=np.zeros(rows, np.uint64),
             counted=np.zeros(rows, np.int64),
+            ledger_cpu_millis=np.zeros(rows, np.int64),
+            ledger_memory_bytes=np.zeros(rows, np.int64),
             foreign_cpu_millis=np.zeros(rows, np.int64),
             foreign_memory_bytes=np.zeros(rows, np.int64),
             foreign_disk_bytes=np.zeros(rows, np.int64),
+            allocated_cpu_millis=np.full(rows, -1, np.int64),
+            allocated_memory_bytes=np.full(rows, -1, np.int64),
+            missing=np.zeros(rows, np.uint32),
             sandboxes=np.full(rows, -1, np.int64),
             creating=np.full(rows, -1, np.int64),
             unreadable=np.zeros(rows, np.bool_),

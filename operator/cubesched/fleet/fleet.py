@@ -12,7 +12,7 @@ from typing_extensions import override
 from cubesched.fleet.assumptions import Assumption, Assumptions
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.ledger import CREATING, Change, Ledger
-from cubesched.fleet.metrics import sweep_safety, take_reports
+from cubesched.fleet.metrics import Moment, sweep_safety, take_reports
 from cubesched.fleet.metrics_layout import Decoded
 from cubesched.fleet.supply import Supply
 
@@ -123,17 +123,19 @@ class Fleet(Supply):
 
     # Metrics and time
 
-    def take_reports(self, decoded: Decoded) -> None:
-        """Apply one pass of node reports, and let go of what their agents have let go of."""
-        if self._settings.ignore_redis_allocation:
-            decoded = _without_foreign(decoded)
-        believed = take_reports(
-            self.columns,
-            decoded,
+    def take_reports(self, *readings: Decoded) -> None:
+        """Apply one pass of node reports, and let go of what their agents have let go of.
+
+        More than one reading: the same nodes in other layouts, the layout that wins first.
+        """
+        moment = Moment(
             monotonic=self._monotonic(),
             wall=self._wall(),
+            max_age_seconds=self._settings.guards.metrics_max_age_seconds,
             listed=self.ledger.exact,
+            ignores_foreign=self._settings.ignore_redis_allocation,
         )
+        believed = take_reports(self.columns, readings, moment)
         if self.ledger.ghosts:
             self.ledger.release_ghosts(dict(believed))
             self._refresh_touched()
@@ -174,10 +176,3 @@ def _frees(before: Entry, after: Entry | None) -> bool:
         or (bool(before.unreadable) and not after.unreadable)
         or after.weight != before.weight
     )
-
-
-def _without_foreign(decoded: Decoded) -> Decoded:
-    table = decoded.table.copy()
-    for name in ("foreign_cpu_millis", "foreign_memory_bytes", "foreign_disk_bytes"):
-        table[name] = 0
-    return decoded._replace(table=table)

@@ -2,60 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from cubesched.core.derived import derive, derive_safety
 from cubesched.core.snapshot import Bools, Ints, Safety
 from cubesched.fleet.columns import Columns
-from cubesched.fleet.metrics_layout import Decoded, Table
+from cubesched.fleet.metrics_layout import FLOAT_FIELDS, Decoded, Table
+from cubesched.fleet.unreported import missing_parts
 
 SKEW_SECONDS = 30.0
 """A stamp further ahead of this replica's clock than this is not believed."""
 
-_PLAIN = {
-    "cpu_util_percent": "cpu_util_percent",
-    "cpu_load": "cpu_load",
-    "data_disk_percent": "data_disk_percent",
-    "storage_disk_percent": "storage_disk_percent",
-    "system_disk_percent": "system_disk_percent",
-}
+_PLAIN = FLOAT_FIELDS
+"""Columns that are written as they came; every layout has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When and under which rules reports are taken."""
+
+    monotonic: float
+    wall: float
+    max_age_seconds: float
+    listed: bool
+    """This replica's first list of requests is complete, so a heartbeat seen to advance now was
+    made after it."""
+    ignores_foreign: bool = False
 
 
 def take_reports(
-    columns: Columns, decoded: Decoded, *, monotonic: float, wall: float, listed: bool
+    columns: Columns, readings: Sequence[Decoded], moment: Moment
 ) -> list[tuple[str, int]]:
     """Write all reports into their rows; return (node, applied version) of those believed.
 
-    `listed`: this replica's first list of requests is complete, so a heartbeat seen to advance
-    now was made after it.
+    Where a node reports in more than one layout the first reading holds, unless its stamp lies
+    further behind the other's than a report may be old.
     """
-    rows = _rows(columns, decoded)
-    known = rows >= 0
-    rows, table = rows[known], decoded.table[known]
-    _heartbeat(columns, rows, table, monotonic=monotonic, wall=wall, listed=listed)
-    _usage(columns, rows, table)
+    believed: list[tuple[str, int]] = []
+    for rows, table in _chosen(columns, readings, moment.max_age_seconds):
+        _heartbeat(columns, rows, table, moment)
+        _usage(columns, rows, table, ignores_foreign=moment.ignores_foreign)
+        applied = _column(table, "applied_version", 0).tolist()
+        names = columns.names
+        believed += [(names[row], done) for row, done in zip(rows.tolist(), applied, strict=True)]
     derive(columns.snapshot)
     columns.touch()
-    names = columns.names
-    applied = table["applied_version"].tolist()
-    return [(names[row], version) for row, version in zip(rows.tolist(), applied, strict=True)]
+    return believed
+
+
+def _chosen(
+    columns: Columns, readings: Sequence[Decoded], max_age_seconds: float
+) -> Iterator[tuple[Ints, Table]]:
+    """Yield each reading's rows and reports, every node in one of them only."""
+    reader_of = np.full(len(columns.names), -1)
+    newest = np.full(len(columns.names), -1, np.int64)
+    known: list[tuple[Ints, Table]] = []
+    for number, decoded in enumerate(readings):
+        rows = _rows(columns, decoded)
+        rows, table = rows[rows >= 0], decoded.table[rows >= 0]
+        is_fresher = table["stamp_ms"] > newest[rows] + int(max_age_seconds * 1000)
+        is_taken = is_fresher | (newest[rows] < 0)
+        reader_of[rows[is_taken]] = number
+        newest[rows[is_taken]] = table["stamp_ms"][is_taken]
+        known.append((rows, table))
+    for number, (rows, table) in enumerate(known):
+        is_mine = reader_of[rows] == number
+        yield rows[is_mine], table[is_mine]
 
 
 def _rows(columns: Columns, decoded: Decoded) -> Ints:
-    """Return each report's row; -1 where no node of that name and uid is known."""
+    """Return each report's row; -1 where no node of that name, and uid if it has one, is known."""
     row_of = columns.row_of
     rows = np.fromiter((row_of.get(n, -1) for n in decoded.names), np.int64, len(decoded.names))
+    if "node_uid" not in (decoded.table.dtype.names or ()) or not len(columns.names):
+        return rows
     uids = np.ascontiguousarray(decoded.table["node_uid"]).view("<u8").reshape(-1, 2)
     reported = columns.reported
-    if not len(columns.names):
-        return rows
     same = (reported.uid_low[rows] == uids[:, 0]) & (reported.uid_high[rows] == uids[:, 1])
     return np.where(same, rows, -1)
 
 
-def _heartbeat(
-    columns: Columns, rows: Ints, table: Table, *, monotonic: float, wall: float, listed: bool
-) -> None:
+def _column(table: Table, name: str, otherwise: int) -> Ints:
+    """Return a column of the reports; a layout that does not have it reports `otherwise`."""
+    if name in (table.dtype.names or ()):
+        return np.asarray(table[name])
+    return np.full(len(table), otherwise, np.int64)
+
+
+def _heartbeat(columns: Columns, rows: Ints, table: Table, moment: Moment) -> None:
     """Note whose stamp advanced, counted on this replica's own clock.
 
     A stamp that went back (a clock set right) is taken as the new base and counts from its
@@ -64,35 +101,64 @@ def _heartbeat(
     reported = columns.reported
     stamp, old = table["stamp_ms"], reported.stamp_ms[rows]
     first, advanced = old < 0, (stamp > old) & (old >= 0)
-    age_at_first_sight = np.maximum(0.0, wall - stamp / 1000.0)
+    age_at_first_sight = np.maximum(0.0, moment.wall - stamp / 1000.0)
     seen = reported.advanced_monotonic[rows]
-    seen = np.where(advanced, monotonic, np.where(first, monotonic - age_at_first_sight, seen))
+    since = np.where(first, moment.monotonic - age_at_first_sight, seen)
+    seen = np.where(advanced, moment.monotonic, since)
     reported.advanced_monotonic[rows] = seen
     reported.stamp_ms[rows] = stamp
-    reported.skewed[rows] = stamp / 1000.0 > wall + SKEW_SECONDS
-    if listed:
+    reported.skewed[rows] = stamp / 1000.0 > moment.wall + SKEW_SECONDS
+    if moment.listed:
         reported.awaited[rows] &= ~advanced
 
 
-def _usage(columns: Columns, rows: Ints, table: Table) -> None:
+def _usage(columns: Columns, rows: Ints, table: Table, *, ignores_foreign: bool) -> None:
     view, reported = columns.snapshot, columns.reported
-    for source, target in _PLAIN.items():
-        getattr(view, target)[rows] = table[source]
+    for column in _PLAIN:
+        getattr(view, column)[rows] = table[column]
     memory = table["memory_used_bytes"]
     view.memory_really_used_bytes[rows] = np.where(memory < 0, np.nan, memory)
-    for source, total in (
-        ("foreign_cpu_millis", view.cpu_used_millis),
-        ("foreign_memory_bytes", view.memory_used_bytes),
-        ("foreign_disk_bytes", view.disk_used_bytes),
-    ):
-        column = getattr(reported, source)
-        foreign = np.maximum(table[source], 0)
-        total[rows] += foreign - column[rows]
-        column[rows] = foreign
+    _beside_the_ledger(columns, rows, table, ignores_foreign=ignores_foreign)
     reported.sandboxes[rows] = table["sandboxes"]
     reported.creating[rows] = table["creating"]
     view.sandboxes[rows] = np.maximum(reported.counted[rows], table["sandboxes"])
     view.creating[rows] = np.maximum(view.creating_ledger[rows], table["creating"])
+    reported.missing[rows] = missing_parts(table)
+
+
+def _beside_the_ledger(
+    columns: Columns, rows: Ints, table: Table, *, ignores_foreign: bool
+) -> None:
+    """Count what runs on the nodes and no request accounts for.
+
+    One layout says that itself. The other says what all sandboxes take: what exceeds the ledger
+    then is foreign, and `fleet.cells` looks again whenever the ledger changes.
+    """
+    view, reported = columns.snapshot, columns.reported
+    kept = 0 if ignores_foreign else 1
+    disk = kept * np.maximum(_column(table, "foreign_disk_bytes", 0), 0)
+    view.disk_used_bytes[rows] += disk - reported.foreign_disk_bytes[rows]
+    reported.foreign_disk_bytes[rows] = disk
+    for total, ledger, foreign, allocated, name in (
+        (
+            view.cpu_used_millis,
+            reported.ledger_cpu_millis,
+            reported.foreign_cpu_millis,
+            reported.allocated_cpu_millis,
+            "cpu_millis",
+        ),
+        (
+            view.memory_used_bytes,
+            reported.ledger_memory_bytes,
+            reported.foreign_memory_bytes,
+            reported.allocated_memory_bytes,
+            "memory_bytes",
+        ),
+    ):
+        before = np.maximum(ledger[rows], allocated[rows]) + foreign[rows]
+        foreign[rows] = kept * np.maximum(_column(table, f"foreign_{name}", 0), 0)
+        allocated[rows] = kept * _column(table, f"allocated_{name}", -1)
+        total[rows] += np.maximum(ledger[rows], allocated[rows]) + foreign[rows] - before
 
 
 def sweep_safety(columns: Columns, *, monotonic: float, max_age_seconds: float) -> bool:
@@ -104,9 +170,7 @@ def sweep_safety(columns: Columns, *, monotonic: float, max_age_seconds: float) 
     code = reported.base_safety.copy()
     undecided = code == Safety.OK
     for safety, holds in (
-        (Safety.NEVER_REPORTED, reported.stamp_ms < 0),
-        (Safety.CLOCK_SKEW, reported.skewed),
-        (Safety.STALE, monotonic - reported.advanced_monotonic >= max_age_seconds),
+        *silent(columns, monotonic=monotonic, max_age_seconds=max_age_seconds),
         (Safety.UNREADABLE_REQUEST, reported.unreadable),
         (Safety.AWAITING_REPORT, reported.awaited),
     ):
@@ -120,3 +184,15 @@ def sweep_safety(columns: Columns, *, monotonic: float, max_age_seconds: float) 
     derive_safety(view)
     columns.touch()
     return bool(better.any())
+
+
+def silent(
+    columns: Columns, *, monotonic: float, max_age_seconds: float
+) -> tuple[tuple[Safety, Bools], ...]:
+    """Return which nodes' metrics say nothing about now, and why; the first that holds counts."""
+    reported = columns.reported
+    return (
+        (Safety.NEVER_REPORTED, reported.stamp_ms < 0),
+        (Safety.CLOCK_SKEW, reported.skewed),
+        (Safety.STALE, monotonic - reported.advanced_monotonic >= max_age_seconds),
+    )

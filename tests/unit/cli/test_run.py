@@ -5,7 +5,10 @@ import pytest
 from cubesched.cli import main
 
 
-@pytest.mark.parametrize("variable", ["CUBESCHED_LOG_LEVEL", "CUBESCHED_LOG_STYLE"])
+@pytest.mark.parametrize(
+    "variable",
+    ["CUBESCHED_LOG_LEVEL", "CUBESCHED_LOG_STYLE", "CUBESCHED_NODE_METRICS_LAYOUT"],
+)
 def test_the_environment_may_say_no_more_than_a_flag(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str
 ) -> None:

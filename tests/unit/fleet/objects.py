@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cubesched.fleet.cubemaster_layout import FIELDS, decode_hashes
 from cubesched.fleet.metrics_layout import Decoded, NodeReport, decode_all, encode
 
 GIB = 1 << 30
@@ -120,3 +121,12 @@ def reports(stamp_ms: int, *names: str, **fields: Any) -> Decoded:
             for name in names
         }
     )
+
+
+def hashes(values: Mapping[str, Mapping[str, Any]]) -> Decoded:
+    """Return the reports of these nodes in CubeMaster's layout: field to value, all as text."""
+    answers = [
+        [None if name not in held else str(held[name]).encode() for name in FIELDS]
+        for held in values.values()
+    ]
+    return decode_hashes(list(values), answers)

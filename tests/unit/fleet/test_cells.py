@@ -35,27 +35,34 @@ nodes = st.builds(
 usages = st.builds(Usage, sizes, sizes, sizes, numbers, numbers)
 
 
-def a_report(node: Snapshot, told: int, foreign: int) -> Reported:
+def a_report(node: Snapshot, told: int, foreign: int, allocated: int) -> Reported:
     reported = Reported.empty(len(node))
     reported.sandboxes[:] = reported.creating[:] = told
     reported.foreign_cpu_millis[:] = reported.foreign_memory_bytes[:] = foreign
+    reported.allocated_cpu_millis[:] = reported.allocated_memory_bytes[:] = allocated
     return reported
 
 
-@given(nodes, usages, usages, st.integers(-1, 4), st.integers(0, 1 << 40))
+@given(nodes, usages, usages, st.integers(-1, 4), st.integers(0, 1 << 40), st.integers(-1, 1 << 46))
 def test_a_written_row_equals_the_derived_one(
-    node: NodeFacts, used: Usage, plan: Usage, told: int, foreign: int
+    node: NodeFacts, used: Usage, plan: Usage, told: int, foreign: int, allocated: int
 ) -> None:
     fleet = a_snapshot([a_node("before"), replace(node, name="node"), a_node("zone")])
-    cells = Cells(fleet, a_report(fleet, told, foreign))
+    reported = a_report(fleet, told, foreign, allocated)
+    cells = Cells(fleet, reported)
 
     cells.write(1, used, plan)
 
     assert fleet.sandboxes.tolist() == [0, max(told, used.sandboxes + plan.sandboxes), 0]
     assert fleet.creating.tolist() == [0, max(told, used.creating + plan.creating), 0]
-    assert fleet.cpu_used_millis.tolist() == [
-        0, min(NO_LIMIT, used.cpu_millis + plan.cpu_millis + foreign), 0
-    ]  # fmt: skip
+    for total, ledger, counted, planned in (
+        (fleet.cpu_used_millis, reported.ledger_cpu_millis, used.cpu_millis, plan.cpu_millis),
+        (fleet.memory_used_bytes, reported.ledger_memory_bytes, used.memory_bytes,
+         plan.memory_bytes),
+    ):  # fmt: skip
+        assert ledger.tolist() == [0, min(NO_LIMIT, counted), 0]
+        most = max(min(NO_LIMIT, counted), allocated)
+        assert total.tolist() == [0, min(NO_LIMIT, most + planned + foreign), 0]
     anew = replace(fleet).derived
     for column in fields(Derived):
         np.testing.assert_array_equal(

@@ -6,10 +6,12 @@ from math import isnan, nan
 from typing import Any
 
 import pytest
-from tests.unit.fleet.objects import GIB, a_node_object, a_request_object, reports
+from tests.unit.fleet.objects import GIB, a_node_object, a_request_object, hashes, reports
 
 from cubesched.core.scheduler_settings import GuardSettings, Settings
 from cubesched.core.snapshot import Safety
+from cubesched.fleet.assumptions import Assumption
+from cubesched.fleet.entries import Weight
 from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.metrics_layout import decode_all
 
@@ -43,6 +45,12 @@ class Watched:
     def report(self, *names: str, stamp_ms: int | None = None, **fields: Any) -> None:
         at = int(self.wall * 1000) if stamp_ms is None else stamp_ms
         self.fleet.take_reports(reports(at, *(names or ("n1", "n2")), **fields))
+
+    def report_hash(self, *names: str, at: float | None = None, **fields: Any) -> None:
+        """Report in CubeMaster's layout."""
+        stamp = self.wall if at is None else at
+        held = {"update_at": stamp, **fields}
+        self.fleet.take_reports(hashes(dict.fromkeys(names or ("n1", "n2"), held)))
 
     def beat(self, *names: str, **fields: Any) -> None:
         """Report twice, a second apart: the stamp is seen to advance."""
@@ -308,6 +316,133 @@ def test_the_allowed_age_follows_the_configuration(watched: Watched) -> None:
     watched.fleet.configure(Settings(guards=GuardSettings(metrics_max_age_seconds=5.0)))
 
     assert watched.safety() is Safety.STALE
+
+
+# CubeMaster's layout, which tells what is allocated in all, and knows no uid
+
+
+def test_only_what_exceeds_the_ledger_is_foreign(watched: Watched) -> None:
+    watched.report_hash(quota_cpu_usage=1500, quota_mem_mb_usage=2048)
+    assert (watched.at("cpu_used_millis"), watched.at("memory_used_bytes")) == (1500, 2 * GIB)
+
+    watched.fleet.ledger.event("ADDED", a_request_object(phase="Bound", node="n1"), 2)
+    assert (watched.at("cpu_used_millis"), watched.at("memory_used_bytes")) == (1500, 2 * GIB)
+
+    watched.report_hash(quota_cpu_usage=400, quota_mem_mb_usage=0)
+    assert (watched.at("cpu_used_millis"), watched.at("memory_used_bytes")) == (1000, GIB)
+
+
+def test_foreign_use_is_counted_anew_when_the_ledger_changes(watched: Watched) -> None:
+    watched.fleet.ledger.event("ADDED", a_request_object(phase="Running", node="n1"), 2)
+    watched.report_hash(quota_cpu_usage=1800)
+    assert watched.at("cpu_used_millis") == 1800
+
+    watched.fleet.ledger.event("MODIFIED", a_request_object(phase="Succeeded", node="n1"), 3)
+    assert watched.at("cpu_used_millis") == 1800, "the machine's last word still counts"
+    watched.report_hash(quota_cpu_usage=800)
+    assert watched.at("cpu_used_millis") == 800
+
+
+def test_a_plan_of_this_replica_comes_on_top_of_what_is_allocated(watched: Watched) -> None:
+    watched.report_hash(quota_cpu_usage=1500)
+    watched.fleet.assume("r1", Assumption("n1", Weight(1000, GIB, 0), ""))
+    assert watched.at("cpu_used_millis") == 2500
+
+    watched.report_hash(quota_cpu_usage=1700)
+    assert watched.at("cpu_used_millis") == 2700
+    watched.fleet.release("r1")
+    assert watched.at("cpu_used_millis") == 1700
+
+
+def test_allocations_of_that_layout_can_be_ignored_too(watched: Watched) -> None:
+    watched.report_hash(quota_cpu_usage=1500, mvm_num=7)
+    watched.fleet.configure(Settings(ignore_redis_allocation=True))
+    watched.report_hash(quota_cpu_usage=1500, mvm_num=7)
+
+    assert (watched.at("cpu_used_millis"), watched.at("sandboxes")) == (0, 7)
+
+
+def test_a_hash_that_advances_ends_the_waiting_of_a_restarted_replica(watched: Watched) -> None:
+    watched.report_hash()
+    assert watched.safety() is Safety.AWAITING_REPORT
+    watched.report_hash()
+    assert watched.safety() is Safety.AWAITING_REPORT, "the same stamp again is no new report"
+
+    watched.pass_time(1.0)
+    watched.report_hash()
+    assert watched.safety() is Safety.OK
+
+
+def test_what_was_deleted_counts_for_the_whole_age_where_no_version_is_told(
+    watched: Watched,
+) -> None:
+    watched.fleet.ledger.event("ADDED", a_request_object(phase="Running", node="n1"), 2)
+    watched.fleet.ledger.event("DELETED", a_request_object(phase="Running", node="n1"), 3)
+    watched.report_hash(quota_cpu_usage=0)
+    assert watched.at("cpu_used_millis") == 1000
+
+    watched.pass_time(MAX_AGE + 0.1)
+    watched.report_hash(quota_cpu_usage=0)
+    assert watched.at("cpu_used_millis") == 0
+
+
+def test_a_hash_that_was_empty_once_wipes_nothing(watched: Watched) -> None:
+    watched.report_hash(quota_cpu_usage=1500, cpu_util=50)
+    watched.fleet.take_reports(hashes({"n1": {}, "n2": {}}))
+
+    assert (watched.at("cpu_used_millis"), watched.at("cpu_util_percent")) == (1500, 50.0)
+    watched.pass_time(1.0)
+    watched.report_hash(quota_cpu_usage=500, cpu_util=10)
+    assert (watched.at("cpu_used_millis"), watched.at("cpu_util_percent")) == (500, 10.0)
+    assert watched.safety() is Safety.OK
+
+
+def test_a_count_that_falls_is_believed_and_the_ledger_still_counts(watched: Watched) -> None:
+    watched.fleet.ledger.event("ADDED", a_request_object(phase="Running", node="n1"), 2)
+    for told, expected in ((9, 9), (0, 1), (3, 3)):
+        watched.report_hash(mvm_num=told)
+        assert watched.at("sandboxes") == expected
+
+
+# Both layouts at once
+
+
+def both(watched: Watched, ours_at: float, theirs_at: float) -> None:
+    watched.fleet.take_reports(
+        reports(int(ours_at * 1000), "n1", foreign_cpu_millis=100, cpu_util_percent=11.0),
+        hashes({name: {"update_at": theirs_at, "quota_cpu_usage": 2200, "cpu_util": 22}
+                for name in ("n1", "n2")}),
+    )  # fmt: skip
+
+
+def test_where_a_node_reports_in_both_layouts_ours_holds(watched: Watched) -> None:
+    both(watched, watched.wall - 5, watched.wall)
+
+    assert (watched.at("cpu_used_millis"), watched.at("cpu_util_percent")) == (100, 11.0)
+    assert (watched.at("cpu_used_millis", "n2"), watched.at("cpu_util_percent", "n2")) == (2200, 22)
+
+
+def test_a_report_that_an_agent_left_behind_does_not_hide_the_one_that_advances(
+    watched: Watched,
+) -> None:
+    both(watched, watched.wall, watched.wall)
+    left = watched.wall
+    for _ in range(2):
+        watched.pass_time(MAX_AGE + 1)
+        both(watched, left, watched.wall)
+
+    assert (watched.at("cpu_used_millis"), watched.at("cpu_util_percent")) == (2200, 22.0)
+    assert watched.safety() is Safety.OK
+
+
+def test_a_node_that_changes_its_layout_is_counted_once(watched: Watched) -> None:
+    watched.fleet.ledger.event("ADDED", a_request_object(phase="Running", node="n1"), 2)
+    watched.report_hash(quota_cpu_usage=1800)
+    watched.report(foreign_cpu_millis=300)
+    assert watched.at("cpu_used_millis") == 1300
+
+    watched.report_hash(quota_cpu_usage=1800)
+    assert watched.at("cpu_used_millis") == 1800
 
 
 # Ghosts let go

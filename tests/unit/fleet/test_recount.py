@@ -20,6 +20,7 @@ from tests.unit.fleet.objects import (
     a_request_dict,
     a_request_object,
     as_json,
+    hashes,
 )
 from typing_extensions import override
 
@@ -115,6 +116,7 @@ class Recount(RuleBasedStateMachine):
         self.plans: dict[str, Assumption] = {}
         self.nodes: dict[str, str] = {}
         self.foreign: dict[str, int] = {}
+        self.allocated: dict[str, int] = {}
         self.reported: dict[str, tuple[int, int]] = {}
         self.fleet.ledger.complete(self.version)
         self.configure(80.0, None)
@@ -223,6 +225,7 @@ class Recount(RuleBasedStateMachine):
     def _node_gone(self, node: str) -> None:
         del self.nodes[node]
         self.foreign.pop(node, None)
+        self.allocated.pop(node, None)
         self.reported.pop(node, None)
         self.gone = {uid: gone for uid, gone in self.gone.items() if gone.stored.node != node}
 
@@ -275,10 +278,22 @@ class Recount(RuleBasedStateMachine):
         for node in nodes:
             if self.nodes.get(node) == uid:
                 self.foreign[node] = foreign
+                self.allocated.pop(node, None)
                 self.reported[node] = (sandboxes, creating)
                 self._let_go(lambda gone, node=node: (
                     gone.stored.node == node and gone.version <= applied
                 ))  # fmt: skip
+        self._let_go(lambda gone: gone.seen < self.now - MAX_AGE)
+
+    @rule(nodes=st.sets(NODES), allocated=SIZES, sandboxes=st.integers(0, 4))
+    def report_in_cubemasters_layout(self, nodes: set[str], allocated: int, sandboxes: int) -> None:
+        self.now += 1.0
+        values = {"update_at": self.now, "quota_cpu_usage": allocated, "mvm_num": sandboxes}
+        self.fleet.take_reports(hashes(dict.fromkeys(nodes, values)))
+        for node in nodes & self.nodes.keys():
+            self.foreign.pop(node, None)
+            self.allocated[node] = allocated
+            self.reported[node] = (sandboxes, -1)
         self._let_go(lambda gone: gone.seen < self.now - MAX_AGE)
 
     @rule(seconds=st.sampled_from([1.0, 200.0]))
@@ -301,8 +316,10 @@ class Recount(RuleBasedStateMachine):
                     if stored.counted and stored.node == node]  # fmt: skip
             ghosts = [gone.stored for gone in self.gone.values() if gone.stored.node == node]
             plans = [plan for plan in self.plans.values() if plan.node == node]
-            weights = [s.cpu for s in here + ghosts if s.readable]
-            weights += [plan.weight.cpu_millis for plan in plans]
+            ledger = [s.cpu for s in here + ghosts if s.readable]
+            planned = [plan.weight.cpu_millis for plan in plans]
+            weights = ledger + planned
+            counted = max(sum(ledger), self.allocated.get(node, -1)) + sum(planned)
             creates = len(plans) + sum(s.phase in CREATING for s in here if s.readable)
             told_sandboxes, told_creating = self.reported.get(node, (-1, -1))
             assert {
@@ -314,7 +331,7 @@ class Recount(RuleBasedStateMachine):
                 "creating_ledger": view.creating_ledger[row],
                 "unreadable": self.fleet.columns.reported.unreadable[row],
             } == {
-                "cpu": sum(weights),
+                "cpu": counted,
                 "memory": 3 * sum(weights),
                 "disk": 7 * len(weights),
                 "sandboxes": max(len(weights), told_sandboxes),

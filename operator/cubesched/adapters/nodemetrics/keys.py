@@ -1,4 +1,7 @@
-"""Where a node's report lives in Redis: one hash a shard, one field a node."""
+"""Where a node's report lives in Redis: one hash a shard, one field a node.
+
+CubeMaster's agents write a hash a node instead, older ones under the bare node id.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Final
 from zlib import crc32
 
 PREFIX: Final = "cubesched:metrics:"
+CUBEMASTER_PREFIX: Final = "cube:v1:master:node:metric:"
 
 
 def key_of(shard: int) -> str:

@@ -1,21 +1,22 @@
 """A replica's side: all reports, read whole each second.
 
-While Redis is away the fleet keeps what it knows and lets it age; a read that fails says nothing
-about any node.
+A thread reads and decodes them, so that the loop only takes over what came of it. While Redis is
+away the fleet keeps what it knows and lets it age; a read that fails says nothing about any node.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from typing import Final, cast
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
-from cubesched.adapters.nodemetrics.client import DEADLINE_SECONDS, open_redis, within_deadline
-from cubesched.adapters.nodemetrics.keys import key_of
+from cubesched.adapters.nodemetrics.client import DEADLINE_SECONDS, no_answer
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.core.errors import StoreUnavailable
-from cubesched.fleet.metrics_layout import Decoded, decode_all
+from cubesched.fleet.metrics_layout import Decoded
 
 log = logging.getLogger(__name__)
 
@@ -24,24 +25,46 @@ UP: Final = "cubesched_redis_up"
 UNUSABLE: Final = "cubesched_node_reports_unusable"
 
 
+class Source(ABC):
+    """Reads the reports of one layout."""
+
+    @abstractmethod
+    def read(self, names: Sequence[str]) -> Decoded:
+        """Return the reports, at least of the nodes `names`; StoreUnavailable when it cannot.
+
+        Waits for the network: called in a thread of its own.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the connection; a read under way ends with an error."""
+
+
+class Sink(Protocol):
+    """Takes what one pass has read: a reading a layout, the one that wins first."""
+
+    def __call__(self, *readings: Decoded) -> None:
+        """Take them over; called on the event loop."""
+        ...
+
+
 class MetricsReader:
-    """Reads every shard once an interval and hands the decoded reports to `sink`."""
+    """Reads all `sources` once an interval and hands the decoded reports to `sink`."""
 
     def __init__(
         self,
-        redis_url: str,
-        sink: Callable[[Decoded], None],
+        sources: Sequence[Source],
+        sink: Sink,
         meter: Meter,
         *,
+        names: Callable[[], Sequence[str]],
         interval_seconds: float = 1.0,
-        shards: int = 1,
         deadline_seconds: float = DEADLINE_SECONDS,
     ) -> None:
-        self._redis = open_redis(redis_url)
-        self._sink = sink
-        self._meter = meter
+        """`names` returns the nodes known now; a pass must be over within the deadline."""
+        self._sources, self._sink, self._meter = sources, sink, meter
+        self._names = names
         self._interval = interval_seconds
-        self._shards = shards
         self._deadline = deadline_seconds
         self._why_down = "not read yet"
         meter.set(UP, 0)
@@ -62,28 +85,31 @@ class MetricsReader:
                     pause = min(LONGEST_PAUSE_SECONDS, pause * 2)
                 await asyncio.sleep(pause)
         finally:
-            await self._redis.aclose()
+            self._close()
 
     async def _read_once(self) -> bool:
         try:
-            decoded = decode_all(await self._read_all())
+            readings = await self._read_all()
         except StoreUnavailable as error:
             self._note_failure(str(error))
             return False
-        self._note_success(decoded)
-        self._sink(decoded)
+        self._note_success(readings)
+        self._sink(*readings)
         return True
 
-    async def _read_all(self) -> dict[bytes, bytes]:
-        """Read all shards; none or all, so that half an answer never looks like a whole one."""
-        values: dict[bytes, bytes] = {}
-        for shard in range(self._shards):
-            values.update(await within_deadline(self._hgetall(shard), self._deadline))
-        return values
+    async def _read_all(self) -> list[Decoded]:
+        """Read every source; none or all, so that half an answer never looks like a whole one."""
+        names = list(self._names())
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await asyncio.to_thread(lambda: [s.read(names) for s in self._sources])
+        except TimeoutError as error:
+            self._close()
+            raise no_answer(self._deadline) from error
 
-    async def _hgetall(self, shard: int) -> Mapping[bytes, bytes]:
-        # Without `decode_responses` every field and value is bytes.
-        return cast("Mapping[bytes, bytes]", await self._redis.hgetall(key_of(shard)))
+    def _close(self) -> None:
+        for source in self._sources:
+            source.close()
 
     def _note_failure(self, reason: str) -> None:
         if self._why_down != reason:
@@ -91,11 +117,14 @@ class MetricsReader:
         self._why_down = reason
         self._meter.set(UP, 0)
 
-    def _note_success(self, decoded: Decoded) -> None:
+    def _note_success(self, readings: Sequence[Decoded]) -> None:
         if self._why_down:
-            log.info("node metrics are read: %d reports", len(decoded.names))
+            log.info("node metrics are read: %d reports", sum(len(r.names) for r in readings))
         self._why_down = ""
         self._meter.set(UP, 1)
         self._meter.forget(UNUSABLE)
-        for problem, count in decoded.problems.items():
+        problems: Counter[str] = Counter()
+        for reading in readings:
+            problems.update(reading.problems)
+        for problem, count in problems.items():
             self._meter.set(UNUSABLE, count, problem=problem)

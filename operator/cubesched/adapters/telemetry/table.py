@@ -121,7 +121,7 @@ METRICS: Final = (
         "cubesched_node_reports_unusable",
         Kind.GAUGE,
         ("problem",),
-        "Reports in the last read that were left out because they are garbage.",
+        "Reports, or values in them, left out of the last read because they are garbage.",
     ),
     Metric(
         "cubesched_profile_info",
