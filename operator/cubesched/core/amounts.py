@@ -26,3 +26,17 @@ def told_apart(needed: int, have: int, show: Callable[[int], str]) -> tuple[str,
     if show is binary_bytes and have < needed < have + needed / 20:
         return f"{needed} bytes", f"{have} bytes"
     return show(needed), show(have)
+
+
+def rounded_down(amount: int) -> tuple[int, str]:
+    """Return bytes at most `amount`, and the short text that names exactly so many.
+
+    At most a tenth is lost, and nothing of what a unit divides.
+    """
+    for unit, size in _BINARY:
+        whole, rest = divmod(amount, size)
+        if whole and not rest:
+            return amount, f"{whole}{unit}"
+        if whole >= 10:
+            return whole * size, f"{whole}{unit}"
+    return amount, str(amount)

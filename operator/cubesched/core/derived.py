@@ -6,7 +6,7 @@ of these columns; `fleet.cells` writes the same numbers one row at a time, and i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,6 +80,24 @@ class Derived:
         """Return the columns of nodes that nothing is known of: they take nothing."""
         return cls(**{field.name: np.zeros(rows, _dtype(field.name)) for field in fields(cls)})
 
+    def with_own_rooms(self) -> Derived:
+        """Return the same columns, of which those that `derive_rooms` writes can be changed."""
+        return replace(self, **{name: getattr(self, name).copy() for name in _ROOMS})
+
+
+_ROOMS = (
+    "sandboxes_open",
+    "is_usable",
+    "can_create",
+    "cpu_open_millis",
+    "cpu_room_millis",
+    "memory_really_free_bytes",
+    "memory_room_bytes",
+    "disk_open_bytes",
+    "disk_room_bytes",
+)
+"""What guards read, and what that follows from."""
+
 
 def _dtype(column: str) -> type[np.generic]:
     if column.startswith(("is_", "can_")):
@@ -93,9 +111,23 @@ def derive(fleet: Snapshot, rows: Rows = EVERY_ROW) -> None:
     with np.errstate(all="ignore"):
         _from_limits(fleet, rows)
         _from_metrics(fleet, rows)
-        derive_safety(fleet, rows)
-        _rooms(fleet, rows)
+        derive_rooms(fleet, rows)
         _percents(fleet, rows)
+
+
+def derive_rooms(fleet: Snapshot, rows: Rows = EVERY_ROW) -> None:
+    """Bring up to date what guards read, and nothing that only scores read."""
+    derived = fleet.derived
+    is_busy = fleet.cpu_util_percent[rows] >= fleet.max_cpu_util_percent
+    derived.cpu_open_millis[rows] = np.where(is_busy, NONE, fleet.cpu_limit_millis[rows])
+    is_full = _is_full(fleet, rows)
+    derived.disk_open_bytes[rows] = np.where(is_full, NONE, fleet.disk_limit_bytes[rows])
+    unreserved = fleet.memory_capacity_bytes[rows] - fleet.memory_reserved_bytes[rows]
+    really_free = np.floor(unreserved - fleet.memory_really_used_bytes[rows])
+    bounded = np.clip(np.nan_to_num(really_free, nan=NO_LIMIT), NO_ROOM, NO_LIMIT)
+    derived.memory_really_free_bytes[rows] = bounded.astype(np.int64)
+    derive_safety(fleet, rows)
+    _rooms(fleet, rows)
 
 
 def derive_safety(fleet: Snapshot, rows: Rows = EVERY_ROW) -> None:
@@ -117,15 +149,6 @@ def _from_limits(fleet: Snapshot, rows: Rows) -> None:
 
 def _from_metrics(fleet: Snapshot, rows: Rows) -> None:
     derived = fleet.derived
-    is_busy = fleet.cpu_util_percent[rows] >= fleet.max_cpu_util_percent
-    derived.cpu_open_millis[rows] = np.where(is_busy, NONE, fleet.cpu_limit_millis[rows])
-    is_full = _is_full(fleet, rows)
-    derived.disk_open_bytes[rows] = np.where(is_full, NONE, fleet.disk_limit_bytes[rows])
-    unreserved = fleet.memory_capacity_bytes[rows] - fleet.memory_reserved_bytes[rows]
-    really_free = np.floor(unreserved - fleet.memory_really_used_bytes[rows])
-    bounded = np.clip(np.nan_to_num(really_free, nan=NO_LIMIT), NO_ROOM, NO_LIMIT)
-    derived.memory_really_free_bytes[rows] = bounded.astype(np.int64)
-
     derived.cpu_idle_percent[rows] = _left(fleet.cpu_util_percent[rows], 100.0)
     derived.load_free_percent[rows] = _left(fleet.cpu_load[rows], fleet.cpus[rows])
     derived.memory_really_free_percent[rows] = _left(

@@ -14,6 +14,7 @@ import numpy as np
 
 from cubesched.core.amounts import binary_bytes, millis, told_apart
 from cubesched.core.answers import ask_mask, ask_nearest, ask_reasons
+from cubesched.core.counterfactuals import HELPED, Counterfactual
 from cubesched.core.cycle import stages
 from cubesched.core.decision import Placed, Reason, Rejected
 from cubesched.core.errors import PluginError
@@ -24,6 +25,7 @@ from cubesched.core.snapshot import Ints, Snapshot
 MESSAGE_MAX_BYTES = 1024
 EXPLANATION_MAX_BYTES = 4096
 PLACED_LINE_MAX_BYTES = 300
+NO_HELP = "No change of one thing alone would make a node fit."
 _TEXT_MAX_CHARACTERS = 200
 _NAME_MAX_CHARACTERS = 40
 
@@ -63,11 +65,28 @@ def message(rejected: Rejected, fleet: Snapshot, request: Request, pipeline: Pip
     return _clip(_headline(rejected, fleet, request, pipeline), MESSAGE_MAX_BYTES)
 
 
-def explanation(rejected: Rejected, fleet: Snapshot, request: Request, pipeline: Pipeline) -> str:
-    """Return several lines: the message, then for each stage its count and its nearest miss."""
+def explanation(
+    rejected: Rejected,
+    fleet: Snapshot,
+    request: Request,
+    pipeline: Pipeline,
+    *,
+    helps: Sequence[Counterfactual],
+) -> str:
+    """Return several lines: the message, each stage's count and nearest miss, what would help."""
     lines = [message(rejected, fleet, request, pipeline)]
-    lines += [_stage_line(part, fleet, request) for part in rejects(fleet, request, pipeline)]
-    return _clip_lines(lines, EXPLANATION_MAX_BYTES)
+    parts = rejects(fleet, request, pipeline)
+    lines += [_stage_line(part, fleet, request) for part in parts]
+    ending = "\n".join(_help_lines(helps)) if parts and rejected.reason in HELPED else ""
+    room = EXPLANATION_MAX_BYTES - len(ending.encode()) - 1
+    shown = _clip_lines(lines, room)
+    return f"{shown}\n{ending}" if ending else shown
+
+
+def _help_lines(helps: Sequence[Counterfactual]) -> list[str]:
+    if not helps:
+        return [NO_HELP]
+    return ["What would help:", *(f"  {plain(each.line)}" for each in helps)]
 
 
 def placed_line(placed: Placed) -> str:

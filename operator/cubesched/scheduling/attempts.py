@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from cubesched.api.timestamps import unix_seconds
+from cubesched.core.counterfactuals import counterfactuals
 from cubesched.core.cycle import decide, feasible_rows
 from cubesched.core.decision import Placed, Reason, Rejected
 from cubesched.core.explaining import explanation, message
@@ -61,19 +62,22 @@ class Attempts:
     clock: Clock
     alone: bool = True
     """This replica is the only live one, so no node is anyone else's to prefer."""
+    _said_at: Hashable = None
+    _said: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
+    """Texts by class, of the fleet's version and the policy of `_said_at` alone."""
 
     def attempt(self, entry: Entry, attempts: int) -> Yes | No:
         """Decide for one request; `attempts` seeds ties and random picks."""
         gate = _gate_of(entry)
         if gate:
             return No(Reason.GATED, ("gated", entry.uid), gate)
-        policy = self.policy.current
-        if policy is None:
-            return No(Reason.NO_ACTIVE_POLICY, ("policy",), "no policy set is active")
         try:
             request = entry.request(attempt=attempts, refused_nodes=self._refused(entry))
         except InvalidSpec as error:
             return No(Reason.INVALID_SPEC, ("invalid", entry.uid), str(error))
+        policy = self.policy.current
+        if policy is None:
+            return No(Reason.NO_ACTIVE_POLICY, ("policy",), "no policy set is active")
         pipeline = policy.route(request)
         if pipeline is None:
             text = "no SchedulerProfile matches this request and there is no default"
@@ -100,11 +104,26 @@ class Attempts:
         return int(min(MOST_WOKEN, max(1, np.minimum(room, MOST_WOKEN).sum())))
 
     def explain(self, no: No) -> tuple[str, str]:
-        """Return the one-line message and the several-line explanation of a "no"."""
+        """Return the one-line message and the several-line explanation of a "no".
+
+        Those of one class are told the same, which is put in words once a version of the fleet.
+        """
         if no.rejected is None or no.request is None or no.pipeline is None:
             return no.message, ""
-        parts = (no.rejected, self.fleet.snapshot, no.request, no.pipeline)
-        return message(*parts), explanation(*parts)
+        now = (self.fleet.snapshot.version, no.revision)
+        if self._said_at != now:
+            self._said_at, self._said = now, {}
+        key = (no.key, no.reason)
+        if key not in self._said:
+            self._said[key] = self._in_words(no.rejected, no.request, no.pipeline)
+        return self._said[key]
+
+    def _in_words(
+        self, rejected: Rejected, request: Request, pipeline: Pipeline
+    ) -> tuple[str, str]:
+        policy, parts = self.policy.current, (rejected, self.fleet.snapshot, request, pipeline)
+        helps = counterfactuals(*parts, route=policy.route if policy else None)
+        return message(*parts), explanation(*parts, helps=helps)
 
     def _no(
         self, rejected: Rejected, request: Request, pipeline: Pipeline, policy: PolicySet

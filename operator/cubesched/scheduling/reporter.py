@@ -22,6 +22,8 @@ MOST_AT_ONCE = 4
 """Reports under way at the same time: they must never crowd out reservations."""
 LOOKS_AT_ONCE = 32
 """Requests decided on again in one go, most of which have nothing new to be told."""
+TURN_SECONDS = 0.01
+"""How long putting things in words may keep the event loop."""
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class Reporter:
         )
         due = [(item, entry, told) for item, entry, told in self._waiting() if told.due <= now]
         for item, entry, told in nsmallest(LOOKS_AT_ONCE, due, key=lambda each: each[2].rank):
-            if free <= 0:
+            if free <= 0 or self.clock.monotonic() - now > TURN_SECONDS:
                 return
             free -= self._tell(item, entry, told, now)
 

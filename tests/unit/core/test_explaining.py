@@ -11,6 +11,7 @@ import pytest
 from tests.unit.builders import GIB, NodeFacts, a_node, a_pipeline, a_request, a_snapshot
 
 from cubesched.core import explaining
+from cubesched.core.counterfactuals import MOST, counterfactuals
 from cubesched.core.cycle import decide
 from cubesched.core.decision import Placed, Reason, Rejected, ScorePart
 from cubesched.core.pipeline import Filter, Miss, Pipeline
@@ -62,10 +63,9 @@ def told(
     pipeline = pipeline or a_pipeline()
     rejected = decide(fleet, request, pipeline)
     assert isinstance(rejected, Rejected)
-    return (
-        explaining.message(rejected, fleet, request, pipeline),
-        explaining.explanation(rejected, fleet, request, pipeline),
-    )
+    parts = (rejected, fleet, request, pipeline)
+    helps = counterfactuals(*parts)
+    return explaining.message(*parts), explaining.explanation(*parts, helps=helps)
 
 
 MIXED = [
@@ -96,7 +96,20 @@ def test_the_explanation_has_a_line_for_each_stage_with_its_nearest_miss() -> No
             "nearest full-0: needs 2000m, 1800m free"
         ),
         "  refused: 1 node rejected: refused this request lately",
+        "What would help:",
+        "  2 nodes would fit once cpu utilisation there is lower: busy-0, busy-1",
+        "  2 nodes would fit once metrics are fresh: stale-0, stale-1",
+        "  1 node would fit with cpu <= 1800m: full-0",
+        "  1 node would fit once the refusals there have passed: other",
     ]
+
+
+def test_where_no_single_change_helps_it_is_said_so() -> None:
+    nodes = [a_node("a", safety=Safety.STALE, sandbox_limit=0, cpu_util_percent=99.0)]
+
+    _, explanation = told(nodes, cpu_millis=1000)
+
+    assert explanation.splitlines()[-1] == explaining.NO_HELP
 
 
 def test_no_nodes_is_said_plainly() -> None:
@@ -156,7 +169,9 @@ def test_plugin_text_is_cut_and_stripped_of_what_does_not_print() -> None:
     assert message.isprintable()
     assert len(message.encode()) <= explaining.MESSAGE_MAX_BYTES
     assert all(line.isprintable() for line in explanation.split("\n"))
-    assert len(explanation.split("\n")) == 2
+    assert explanation.split("\n")[1].startswith("  chatty: 1 node rejected; nearest a: a b c ")
+    assert explanation.split("\n")[2] == "What would help:"
+    assert len(explanation.split("\n")) == 4
 
 
 def test_a_stage_that_cannot_explain_itself_is_still_counted() -> None:
@@ -174,7 +189,9 @@ def test_an_explanation_never_exceeds_its_bound_and_ends_on_a_whole_line() -> No
 
     assert len(message.encode()) <= explaining.MESSAGE_MAX_BYTES
     assert len(explanation.encode()) <= explaining.EXPLANATION_MAX_BYTES
-    assert explanation.splitlines()[-1].startswith("  and ")
+    before, _, after = explanation.partition("What would help:\n")
+    assert before.splitlines()[-1].startswith("  and ")
+    assert len(after.splitlines()) == MOST
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,29 @@ async def test_a_no_is_explained_in_one_line_and_in_several(world: World) -> Non
     assert world.scheduler.attempts.explain(plain) == ("as it is", "")
 
 
+@in_world()
+async def test_what_would_help_is_told_and_true(world: World) -> None:
+    answer = attempt(world, await an_entry(world, cpu="12"))
+    assert isinstance(answer, No)
+    _, text = world.scheduler.attempts.explain(answer)
+    assert text.splitlines()[-1] == "  1 node would fit with cpu <= 8000m: n1"
+
+    assert isinstance(attempt(world, await an_entry(world, "r2", cpu="8000m")), Yes)
+
+
+@in_world()
+async def test_those_of_one_class_are_told_the_same_until_the_fleet_changes(world: World) -> None:
+    answers = [attempt(world, await an_entry(world, name, cpu="99")) for name in ("r1", "r2")]
+    texts = [world.scheduler.attempts.explain(no) for no in answers if isinstance(no, No)]
+    assert texts[0] is texts[1]
+
+    world.put_node("n2", cpu="16")
+    again = attempt(world, world.fleet.ledger.entries["uid-r1"])
+    assert isinstance(again, No)
+    _, text = world.scheduler.attempts.explain(again)
+    assert text.startswith("0/2 nodes are available")
+
+
 @in_world(lambda: a_policy(own_nodes_first=True), nodes=tuple(f"n{n}" for n in range(8)))
 async def test_own_nodes_come_first_only_among_several_replicas(world: World) -> None:
     entries = [await an_entry(world, f"r{number}") for number in range(20)]

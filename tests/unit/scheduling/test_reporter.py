@@ -179,6 +179,21 @@ async def test_each_is_told_a_first_reason_before_any_is_told_new_counts(
 
 
 @in_world()
+async def test_words_take_no_more_than_their_turn_and_the_rest_is_told_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporter, "TURN_SECONDS", -1.0)
+    world.start()
+    world.server.create("r1", cpu="99")
+    await settle(5.0)
+    assert told(world) == []
+
+    monkeypatch.undo()
+    await settle(1.0)
+    assert len(told(world)) == 1
+
+
+@in_world()
 async def test_a_report_that_the_server_rejects_is_not_tried_in_a_hurry(world: World) -> None:
     world.server.otherwise = rejected
     world.start()

@@ -8,19 +8,18 @@ Source: Kubernetes' taints and tolerations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from cubesched.core.request import Request, Toleration
-from cubesched.core.snapshot import Bools, Snapshot, Taint
+from cubesched.core.request import Request
+from cubesched.core.snapshot import Bools, Snapshot
+from cubesched.core.tolerating import untolerated
 from cubesched.plugins.builtin.yes_or_no import YesOrNo
 
 _FEW = 8
 """Up to so many repelling sets, comparing the column with each is faster than a gather."""
-_REPELLING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Taints(YesOrNo):
         repelling = [
             code
             for code, taints in enumerate(fleet.taint_sets)
-            if taints and not _tolerates_all(request, taints)
+            if taints and untolerated(request, taints)
         ]
         if not repelling:
             return None
@@ -47,19 +46,3 @@ class Taints(YesOrNo):
         for code in repelling[1:]:
             mask &= fleet.taint_set != code
         return mask
-
-
-def _tolerates_all(request: Request, taints: Sequence[Taint]) -> bool:
-    return all(
-        any(_matches(toleration, taint) for toleration in request.tolerations)
-        for taint in taints
-        if taint.effect in _REPELLING_EFFECTS
-    )
-
-
-def _matches(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    return toleration.operator == "Exists" or toleration.value == taint.value
