@@ -22,12 +22,13 @@ from tests.e2e.operating import Kubectl, wait_until
 from cubesched.adapters.cluster.connection import connect
 from cubesched.adapters.cluster.wire import AiohttpTransport
 from cubesched.adapters.nodemetrics.writer import MetricsWriter
-from cubesched.agent.runtime import Limits, Runtime, sandbox_name
+from cubesched.agent.runtime import Limits, Runtime
 from cubesched.agent.serving import NodeSetup, serve
 from cubesched.agent.simulated import Behaviour, SimulatedRuntime
 from cubesched.agent.simulation import NODE_GROUPS, node_user
 from cubesched.api import REQUESTS
 from cubesched.fleet.entries import Weight
+from cubesched.fleet.sandboxes import sandbox_name
 from cubesched.local import LocalControlPlane
 
 GIB = 1 << 30

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from cubesched.agent.runtime import Ended, Limits, MachineUsage, Order, uid_in
+from cubesched.agent.runtime import Ended, Limits, MachineUsage, Order
 from cubesched.agent.simulated import SimulatedRuntime
 from cubesched.fleet.entries import Weight
+from cubesched.fleet.sandboxes import uid_in
 
 
 @dataclass

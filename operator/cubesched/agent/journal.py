@@ -21,9 +21,9 @@ from cubesched.agent.runtime import (
     Order,
     Runtime,
     StartFailed,
-    parts_of,
 )
 from cubesched.fleet.entries import NOTHING, Weight
+from cubesched.fleet.sandboxes import parts_of
 
 
 class Journal:

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from cubesched.adapters.cluster.writes import StatusWriter
 from cubesched.agent import statuses
+from cubesched.agent.ownnode import OwnNode
 from cubesched.agent.requests import OwnRequests, Position, order_of, sandbox_of
 from cubesched.agent.room import Room, unexplained
 from cubesched.agent.runtime import (
@@ -22,12 +23,12 @@ from cubesched.agent.runtime import (
     Runtime,
     RuntimeUnavailable,
     StartFailed,
-    uid_in,
 )
 from cubesched.agent.writing import ConditionalWrites
 from cubesched.core.errors import CubeschedError
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.metrics_layout import NodeReport
+from cubesched.fleet.sandboxes import uid_in
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,8 @@ class NodeAgent:
         self.node = node
         self.node_uid = ""
         """metadata.uid of the SandboxNode; set by who registers it, before the first report."""
+        self.own_node = OwnNode(node)
+        """What the operator says of this node; feed it from a list-watch of the SandboxNode."""
         self.runtime = runtime
         self.requests = OwnRequests(
             node, changed=self._wake, listed=self._note_listed, position=position or Position()

@@ -11,17 +11,17 @@ from typing import Any
 
 import msgspec
 
-from cubesched.agent.runtime import Order, sandbox_name
+from cubesched.agent.runtime import Order
 from cubesched.fleet.entries import Entry, read_entry
 
-_NOTHING_RUNS_IN = frozenset({"Pending", "Reserved", "Bound", "Succeeded", "Failed"})
-"""In any other phase, also one that a newer release writes, the machine may hold something."""
+_NOT_BEGUN = frozenset({"Reserved", "Bound"})
+"""In any later phase, also one that a newer release writes, the machine may hold something."""
 
 
 def order_of(entry: Entry) -> Order:
     """Return what the reservation of `entry` asks the machine to run."""
     return Order(
-        sandbox=sandbox_name(entry.uid, entry.reservation_id),
+        sandbox=entry.sandbox,
         uid=entry.uid,
         reservation_id=entry.reservation_id,
         namespace=entry.namespace,
@@ -32,10 +32,12 @@ def order_of(entry: Entry) -> Order:
 
 
 def sandbox_of(entry: Entry) -> str:
-    """Return the sandbox that `entry` entitles to run; empty when it entitles to none."""
-    if entry.phase in _NOTHING_RUNS_IN or not entry.reservation_id:
-        return ""
-    return sandbox_name(entry.uid, entry.reservation_id)
+    """Return the sandbox that `entry` entitles the machine to hold; empty when it does to none.
+
+    One that is to be resumed is there in every phase, until it is known to be resumed or gone.
+    """
+    is_new = entry.phase in _NOT_BEGUN and not entry.resume
+    return entry.sandbox if entry.node and not is_new else ""
 
 
 def rewritten(entry: Entry, status: dict[str, Any], *, version: int) -> Entry:

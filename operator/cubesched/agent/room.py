@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cubesched.agent.runtime import Limits, Order, Runtime, uid_in
+from cubesched.agent.runtime import Limits, Order, Runtime
 from cubesched.fleet.entries import NOTHING, Weight
+from cubesched.fleet.sandboxes import uid_in
 
 
 def total(weights: Iterable[Weight]) -> Weight:

@@ -15,8 +15,6 @@ from cubesched.fleet.entries import Weight
 from cubesched.fleet.metrics_layout import UNKNOWN
 
 NO_SANDBOX_LIMIT = 1 << 31
-_OURS = "sbr-"
-"""Every name that an agent makes begins so: what else runs on the machine is never touched."""
 
 
 class StartFailed(CubeschedError):
@@ -113,20 +111,3 @@ class Runtime(Protocol):
     async def destroy(self, sandbox: str) -> None:
         """Stop the sandbox and free its room; return when that is done. Unknown names are fine."""
         ...
-
-
-def sandbox_name(uid: str, reservation_id: str) -> str:
-    """Return the name of the one sandbox that this reservation may create."""
-    return f"{_OURS}{uid}.{reservation_id}"
-
-
-def parts_of(sandbox: str) -> tuple[str, str]:
-    """Return request uid and reservation id; both empty for a name that no agent made."""
-    uid, _, reservation_id = sandbox.removeprefix(_OURS).partition(".")
-    is_ours = sandbox.startswith(_OURS) and uid and reservation_id
-    return (uid, reservation_id) if is_ours else ("", "")
-
-
-def uid_in(sandbox: str) -> str:
-    """Return the request uid in a sandbox's name; empty for a name that no agent made."""
-    return parts_of(sandbox)[0]

@@ -67,6 +67,7 @@ async def serve(
     async def work() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(follow_own(agent, transport, rng, spread_seconds=SPREAD_SECONDS))
+            group.create_task(follow_node(agent, transport, rng, spread_seconds=SPREAD_SECONDS))
             group.create_task(publish([agent], metrics))
             await bring_up(agent, registered, setup, rng)
             await keep_true(agent, registered, rng)
@@ -88,6 +89,21 @@ async def follow_own(
         agent.requests,
         rng=rng.random,
         field_selector=f"status.nodeName={agent.node}",
+        spread_seconds=spread_seconds,
+    )
+    await watch.run()
+
+
+async def follow_node(
+    agent: NodeAgent, transport: Transport, rng: Random, *, spread_seconds: float = 0.0
+) -> None:
+    """Follow the node's own SandboxNode for ever; a watch by name costs the server nothing."""
+    watch = ListWatch(
+        transport,
+        NODES.path(),
+        agent.own_node,
+        rng=rng.random,
+        field_selector=f"metadata.name={agent.node}",
         spread_seconds=spread_seconds,
     )
     await watch.run()

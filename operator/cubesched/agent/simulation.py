@@ -16,19 +16,21 @@ from cubesched.agent.feed import SharedFeed
 from cubesched.agent.journal import Journal, JournaledRuntime
 from cubesched.agent.nodeagent import NodeAgent
 from cubesched.agent.nodeobject import NodeObject
+from cubesched.agent.ownnode import SharedNodes
 from cubesched.agent.requests import Position
 from cubesched.agent.runtime import NO_SANDBOX_LIMIT, Limits, Runtime
 from cubesched.agent.serving import (
     MetricsWriter,
     NodeSetup,
     bring_up,
+    follow_node,
     follow_own,
     keep_true,
     publish,
     stop_all,
 )
 from cubesched.agent.simulated import Behaviour, SimulatedRuntime
-from cubesched.api import REQUESTS
+from cubesched.api import NODES, REQUESTS
 from cubesched.api.quantity import format_bytes, format_millis
 from cubesched.fleet.entries import Weight
 
@@ -211,6 +213,7 @@ class Simulation:
             group.create_task(publish([node.agent for node in self.nodes], self._metrics))
             if self._shared_transport is not None:
                 group.create_task(self._follow_all(self._shared_transport))
+                group.create_task(self._follow_nodes(self._shared_transport))
             places = asyncio.Semaphore(NODES_COMING_UP)
             coming_up = [
                 group.create_task(self._bring_up(node, places, group)) for node in self.nodes
@@ -226,6 +229,7 @@ class Simulation:
         async with places:
             if self._shared_transport is None:
                 group.create_task(follow_own(node.agent, node.transport, self._rng))
+                group.create_task(follow_node(node.agent, node.transport, self._rng))
             await bring_up(node.agent, node.registered, node.setup, self._rng)
 
     async def _follow_all(self, transport: Transport) -> None:
@@ -234,3 +238,8 @@ class Simulation:
             {node.agent.node: node.agent.requests for node in self.nodes}, self._position
         )
         await ListWatch(transport, REQUESTS.path(), feed, rng=self._rng.random).run()
+
+    async def _follow_nodes(self, transport: Transport) -> None:
+        """Follow all SandboxNodes, once for all nodes, for ever."""
+        sink = SharedNodes({node.agent.node: node.agent.own_node for node in self.nodes})
+        await ListWatch(transport, NODES.path(), sink, rng=self._rng.random).run()

@@ -26,6 +26,13 @@ class Reason(StrEnum):
     NO_CANDIDATE = "NoCandidate"
 
 
+class ResumeReason(StrEnum):
+    """Why a paused sandbox is not resumed, as the condition `ResumeBlocked` shows it."""
+
+    INSUFFICIENT_CAPACITY = "InsufficientCapacity"
+    NODE_NOT_READY = "NodeNotReady"
+
+
 @dataclass(frozen=True, slots=True)
 class StageCount:
     """How many nodes one guard, constraint or filter was the first to reject."""

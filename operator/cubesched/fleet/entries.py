@@ -12,6 +12,7 @@ from cubesched.api.quantity import QuantityError, parse_millis, parse_units
 from cubesched.api.timestamps import unix_seconds
 from cubesched.core.request import Request, Toleration
 from cubesched.fleet.objects import RequestMeta, RequestSpec, RequestStatus, ReservationStatus
+from cubesched.fleet.sandboxes import sandbox_name
 
 _META = msgspec.json.Decoder(RequestMeta)
 _SPEC = msgspec.json.Decoder(RequestSpec)
@@ -97,6 +98,11 @@ class Entry:
     def resume(self) -> str:
         """The paused sandbox that its reservation is to resume; empty for a new one."""
         return self.status.reservation.resume if self.status.reservation else ""
+
+    @property
+    def sandbox(self) -> str:
+        """The sandbox that its reservation is for, new or to be resumed; empty without one."""
+        return self.resume or (self.reservation_id and sandbox_name(self.uid, self.reservation_id))
 
     @property
     def full_weight(self) -> Weight:

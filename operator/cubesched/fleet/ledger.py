@@ -194,8 +194,8 @@ class Ledger:
             self.usages.pop(node, None)
 
     def _keep_ghost_if_bound(self, entry: Entry, version: int) -> None:
-        """Keep counting one that a machine may be running; before Bound none does."""
-        if entry.node and entry.phase != "Reserved":
+        """Keep counting one that a machine may hold; before Bound only what is to be resumed."""
+        if entry.node and (entry.phase != "Reserved" or entry.resume):
             self._keep_ghost(entry, version)
 
     def _keep_ghost(self, entry: Entry, version: int) -> None:

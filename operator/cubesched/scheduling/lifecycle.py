@@ -83,7 +83,7 @@ class Lifecycle:
         text = f"SandboxNode {node} was deleted"
         wall = self.clock.wall()
         if entry.phase in _UNSTARTED:
-            status = statuses.pending(entry, reason=Reason.NODE_LOST, message=text, wall=wall)
+            status = statuses.given_back(entry, reason=Reason.NODE_LOST, message=text, wall=wall)
         elif entry.phase in _TAKEN:
             status = statuses.failed(
                 entry, condition="Ready", reason=Reason.NODE_LOST, message=text, wall=wall
@@ -96,8 +96,9 @@ class Lifecycle:
         policy = self.policy.current
         deadline = policy.settings.start_deadline_seconds if policy else 300.0
         if self.clock.monotonic() - since >= deadline and self.owns(entry.uid):
-            text = f"{entry.node} did not start it within {deadline:g} s"
-            status = statuses.pending(
+            begin = "resume" if entry.resume else "start"
+            text = f"{entry.node} did not {begin} it within {deadline:g} s"
+            status = statuses.given_back(
                 entry, reason=Reason.START_DEADLINE, message=text, wall=self.clock.wall()
             )
             self._write(entry, status)

@@ -156,14 +156,14 @@ class Reservations:
         """Take the next best node in one write; after three moves, or with none left, give up."""
         self.meter.inc("cubesched_bind_conflicts_total", profile=entry.status.profile, kind="room")
         own = self.mine.get(entry.uid)
-        if own is not None and own.moves < MAX_MOVES:
+        if own is not None and own.moves < MAX_MOVES and not entry.resume:
             plan = self.redecide(entry, own.plan)
             if plan is not None:
                 self.mine[entry.uid] = Mine(plan, own.moves + 1)
                 self._write_reservation(entry, plan, Intent.MOVE)
                 return
         message = f"lost the room on {entry.node} to others; trying again"
-        status = statuses.pending(
+        status = statuses.given_back(
             entry, reason=Reason.CONFLICT, message=message, wall=self.clock.wall()
         )
         self.inflight.start(entry, Intent.UNDO, status)

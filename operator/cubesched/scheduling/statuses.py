@@ -11,12 +11,14 @@ import msgspec
 
 from cubesched.api.conditions import put_condition
 from cubesched.api.timestamps import timestamp
+from cubesched.core.decision import Reason, ResumeReason
 from cubesched.fleet.entries import Entry, Weight
 
 Status = dict[str, Any]
-SCHEDULED = "Scheduled"
+SCHEDULED, RESUME_BLOCKED = "Scheduled", "ResumeBlocked"
 MOST_ATTEMPTS = (1 << 31) - 1
 """The largest count of attempts that can be stored."""
+_FOR_WANT_OF_ROOM = frozenset({Reason.CONFLICT, Reason.REFUSED})
 _OF_PLACEMENT = ("nodeName", "reservation", "sandboxID", "endpoint", "score")
 
 
@@ -104,8 +106,42 @@ def bound(entry: Entry, *, line: str, score: float | None, wall: float) -> Statu
     return status
 
 
+def given_back(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
+    """Reserved or Bound -> where it came from: Pending, or Paused when it was to be resumed.
+
+    Whoever undoes a reservation writes this: the node still holds what was to be resumed.
+    """
+    if not entry.resume:
+        return pending(entry, reason=reason, message=message, wall=wall)
+    blocked_by = (
+        ResumeReason.INSUFFICIENT_CAPACITY
+        if reason in _FOR_WANT_OF_ROOM
+        else ResumeReason.NODE_NOT_READY
+    )
+    status = resume_blocked(entry, reason=blocked_by, message=message, wall=wall)
+    return {**status, "phase": "Paused"}
+
+
+def resume_blocked(entry: Entry, *, reason: ResumeReason, message: str, wall: float) -> Status:
+    """Return why a paused sandbox is not resumed; everything of its placement stays."""
+    status = copied(entry)
+    set_condition(
+        status,
+        RESUME_BLOCKED,
+        "True",
+        reason=reason,
+        message=message,
+        wall=wall,
+        generation=entry.generation,
+    )
+    return status
+
+
 def pending(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
-    """Reserved or Bound -> Pending: nothing of the placement is left."""
+    """Reserved or Bound -> Pending: nothing of the placement is left.
+
+    For what has begun nowhere; an undone reservation is `given_back`.
+    """
     status = copied(entry)
     for key in (*_OF_PLACEMENT, "explanation"):
         status.pop(key, None)

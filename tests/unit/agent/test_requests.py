@@ -7,8 +7,8 @@ import pytest
 from tests.unit.agent.worlds import NODE, placed
 
 from cubesched.agent.requests import OwnRequests, order_of, rewritten, sandbox_of
-from cubesched.agent.runtime import sandbox_name, uid_in
 from cubesched.fleet.entries import Entry, read_entry
+from cubesched.fleet.sandboxes import sandbox_name, uid_in
 
 
 def stored(uid: str, version: int, status: dict[str, Any] | None = None) -> bytes:
@@ -170,6 +170,24 @@ def test_a_sandbox_is_named_by_request_and_reservation() -> None:
 @pytest.mark.parametrize("phase", ["Reserved", "Bound"])
 def test_an_unclaimed_request_entitles_to_no_sandbox(phase: str) -> None:
     assert not sandbox_of(entry("a", 5, placed(phase)))
+
+
+@pytest.mark.parametrize(
+    "phase", ["Reserved", "Bound", "Starting", "Running", "Paused", "Evicting"]
+)
+def test_what_is_to_be_resumed_keeps_the_name_that_it_was_created_under(phase: str) -> None:
+    status = placed(phase)
+    resuming = {**status, "reservation": {**status["reservation"], "resume": "sbr-a.first"}}
+
+    assert sandbox_of(entry("a", 5, resuming)) == "sbr-a.first"
+    assert order_of(entry("a", 5, resuming)).sandbox == "sbr-a.first"
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Succeeded", "Failed"])
+def test_nothing_is_entitled_to_a_sandbox_off_the_node(phase: str) -> None:
+    status = {**placed("Running"), "phase": phase}
+
+    assert not sandbox_of(entry("a", 5, status))
 
 
 def test_a_rewritten_entry_is_what_the_server_would_send() -> None:

@@ -9,9 +9,10 @@ from tests.unit.agent.worlds import GIB, RecordingRuntime
 from typing_extensions import override
 
 from cubesched.agent.room import Room, shortage, total, unexplained
-from cubesched.agent.runtime import Limits, Order, sandbox_name
+from cubesched.agent.runtime import Limits, Order
 from cubesched.agent.simulated import Behaviour
 from cubesched.fleet.entries import Weight
+from cubesched.fleet.sandboxes import sandbox_name
 
 ONE = Weight(1000, GIB, GIB)
 

@@ -17,10 +17,11 @@ from typing_extensions import override
 from cubesched.adapters.cluster.listwatch import ListWatch
 from cubesched.adapters.cluster.writes import StatusWriter
 from cubesched.agent.nodeagent import NodeAgent
-from cubesched.agent.runtime import Limits, Order, sandbox_name
+from cubesched.agent.runtime import Limits, Order
 from cubesched.agent.simulated import Behaviour, SimulatedRuntime
 from cubesched.api import REQUESTS
 from cubesched.fleet.entries import Weight
+from cubesched.fleet.sandboxes import sandbox_name
 
 NODE = "node-1"
 GIB = 1 << 30

@@ -265,6 +265,16 @@ def test_deleting_what_no_machine_can_be_running_frees_it_at_once(told: Told, ph
     assert told.ledger.ghosts == {}
 
 
+def test_deleting_one_that_was_to_be_resumed_keeps_what_the_machine_holds(told: Told) -> None:
+    to_resume = {"resume": "sbr-x.y", "paused": {"cpuMillis": 100, "memoryBytes": 0}}
+    told.event("ADDED", 2, phase="Reserved", node="n1", reservation=to_resume)
+    told.event("DELETED", 3, phase="Reserved", node="n1", reservation=to_resume)
+    assert used(told)[:3] == (1000, GIB, 1)
+
+    told.ledger.release_ghosts({"n1": 3})
+    assert used(told)[:3] == (0, 0, 0)
+
+
 def test_a_deleted_node_takes_its_ghosts_with_it(told: Told) -> None:
     told.event("ADDED", 2, phase="Running", node="n1")
     told.event("DELETED", 3, phase="Running", node="n1")

@@ -206,3 +206,40 @@ async def test_an_agent_that_refuses_gives_the_request_back_and_is_passed_over(
 
     assert world.phase() == "Bound"
     assert world.status()["nodeName"] != first
+
+
+# What was to be resumed
+
+TO_RESUME = {
+    **ON_N1,
+    "resume": "sbr-uid-r1.id-0",
+    "paused": {"cpuMillis": 100, "memoryBytes": 0},
+}
+
+
+@in_world(lambda: a_policy(start_deadline_seconds=30.0))
+async def test_what_is_not_resumed_in_time_is_paused_again_and_keeps_its_place(
+    world: World,
+) -> None:
+    world.start()
+    placed(world, "Bound", **TO_RESUME)  # type: ignore[arg-type]
+    await settle(31.0)
+
+    first = world.server.puts[0].status
+    assert (first["phase"], first["nodeName"]) == ("Paused", "n1")
+    assert first["reservation"]["resume"] == TO_RESUME["resume"]
+    assert [(c["type"], c["reason"]) for c in first["conditions"]] == [
+        ("ResumeBlocked", "NodeNotReady")
+    ]
+
+
+@in_world(nodes=())
+async def test_what_was_to_be_resumed_on_a_deleted_node_has_failed(world: World) -> None:
+    world.start()
+    placed(world, "Reserved", **TO_RESUME)  # type: ignore[arg-type]
+    for _ in range(10):
+        await settle(1.0)
+        world.fleet.progress(world.server.version)
+
+    assert world.phases()[:1] == ["Paused"]
+    assert world.phases()[-1] == "Failed"

@@ -466,3 +466,35 @@ async def test_a_request_deleted_at_any_point_leaves_nothing_behind(
     assert world.fleet.ledger.usage("n1").sandboxes == int(again)
     assert set(world.scheduler.queue.items) == set()
     assert set(world.scheduler.reservations.met) == set()
+
+
+# Resuming
+
+PAUSED = {"resume": "sbr-uid-r1.id-0", "paused": {"cpuMillis": 100, "memoryBytes": 0}}
+
+
+@in_world()
+async def test_a_reservation_to_resume_is_confirmed_like_any_other(world: World) -> None:
+    world.start()
+    reservation = {**PAUSED, "replica": "replica-x", "nodeUID": "uid-n1"}
+    world.server.create("r1", phase="Reserved", node="n1", reservation=reservation)
+    await settle(6.0)
+
+    assert world.phases() == ["Bound"]
+    assert world.status()["reservation"]["resume"] == PAUSED["resume"]
+
+
+@in_world(nodes=("n1", "n2"))
+async def test_one_to_resume_that_has_lost_its_room_is_paused_again_and_goes_nowhere_else(
+    world: World,
+) -> None:
+    world.start()
+    world.server.create("other", phase="Running", node="n1", reservation={"cpuMillis": 7500})
+    reservation = {**PAUSED, "replica": "replica-x", "nodeUID": "uid-n1"}
+    world.server.create("r1", phase="Reserved", node="n1", reservation=reservation)
+    await settle(6.0)
+
+    first = world.server.puts[0].status
+    assert (first["phase"], first["nodeName"]) == ("Paused", "n1")
+    blocked = first["conditions"][-1]
+    assert (blocked["type"], blocked["reason"]) == ("ResumeBlocked", "InsufficientCapacity")

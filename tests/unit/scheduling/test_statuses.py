@@ -170,3 +170,40 @@ def test_a_status_that_is_none_starts_empty(broken: bytes) -> None:
 def test_a_count_of_attempts_is_one_that_can_be_stored(attempts: int, stored: int) -> None:
     assert reserved(an_entry(), attempts=attempts)["attempts"] == stored
     assert waiting(an_entry(), attempts=attempts)["attempts"] == stored
+
+
+PAUSED = {"resume": "sbr-uid-r1.id-0", "paused": {"cpuMillis": 500, "memoryBytes": 0}}
+
+
+@pytest.mark.parametrize("phase", ["Reserved", "Bound"])
+def test_a_new_sandbox_is_given_back_to_pending(phase: str) -> None:
+    entry = an_entry(phase, "n1")
+
+    status = statuses.given_back(entry, reason="NodeLost", message="gone", wall=WALL)
+
+    assert status == statuses.pending(entry, reason="NodeLost", message="gone", wall=WALL)
+    assert "nodeName" not in status
+
+
+@pytest.mark.parametrize("phase", ["Reserved", "Bound"])
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("Conflict", "InsufficientCapacity"),
+        ("Refused", "InsufficientCapacity"),
+        ("NodeLost", "NodeNotReady"),
+        ("StartDeadline", "NodeNotReady"),
+        ("Drained", "NodeNotReady"),
+    ],
+)
+def test_one_to_be_resumed_is_given_back_to_paused_with_all_it_has(
+    phase: str, reason: str, shown: str
+) -> None:
+    entry = an_entry(phase, "n1", reservation=PAUSED, sandboxID="s", conditions=[READY], other=1)
+
+    status = statuses.given_back(entry, reason=reason, message="why", wall=WALL)
+
+    blocked = status["conditions"].pop()
+    assert status == {**statuses.copied(entry), "phase": "Paused"}
+    assert (blocked["type"], blocked["status"]) == ("ResumeBlocked", "True")
+    assert (blocked["reason"], blocked["message"]) == (shown, "why")
