@@ -76,6 +76,7 @@ def random_node(rng: random.Random, number: int) -> NodeFacts:
         sandboxes=rng.randint(0, 60),
         creating=creating if rng.random() > 0.03 else 100,
         creating_ledger=creating // 2,
+        creating_reported=creating,
         cpu_util_percent=rng.uniform(0.0, 95.0),
         cpu_load=rng.uniform(0.0, 60.0),
         memory_really_used_bytes=rng.uniform(0, 100) * GIB,

@@ -40,6 +40,7 @@ class NodeFacts:
     sandboxes: int = 0
     creating: int = 0
     creating_ledger: int = 0
+    creating_reported: int = 0
     cpus: float = 64.0
     memory_capacity_bytes: int = 128 * GIB
     memory_reserved_bytes: int = 10 * GIB
@@ -70,6 +71,7 @@ _INTS = (
     "sandboxes",
     "creating",
     "creating_ledger",
+    "creating_reported",
     "memory_capacity_bytes",
     "memory_reserved_bytes",
 )

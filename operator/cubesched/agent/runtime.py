@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import nan
 from typing import Protocol
 
+from cubesched.core.derived import UNKNOWN
 from cubesched.core.errors import CubeschedError
 from cubesched.fleet.entries import Weight
-from cubesched.fleet.metrics_layout import UNKNOWN
 
 NO_SANDBOX_LIMIT = 1 << 31
 

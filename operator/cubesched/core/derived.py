@@ -22,6 +22,8 @@ Rows = slice | Ints
 
 NO_LIMIT = 1 << 61
 """Stands for "no limit set"; half of the int64 range, so that sums cannot overflow."""
+UNKNOWN = -1
+"""Stands for a whole number that a node does not report; NaN does so in a float."""
 NO_ROOM = -1
 """Less than any request asks for."""
 NONE = -NO_LIMIT
@@ -59,6 +61,7 @@ class Derived:
     data_disk_free_percent: Floats
     storage_disk_free_percent: Floats
     system_disk_free_percent: Floats
+    creates_free_by_report_percent: Floats
 
     # From what is counted on the node
     is_usable: Bools
@@ -73,7 +76,7 @@ class Derived:
     sandboxes_free_percent: Floats
     creates_free_by_ledger_percent: Floats
     creates_free_by_both_percent: Floats
-    """Counts what the ledger counts once more, on top of `creating`."""
+    """Ledger and report added up; 0 where the node reports no creates."""
 
     @classmethod
     def empty(cls, rows: int) -> Derived:
@@ -157,6 +160,9 @@ def _from_metrics(fleet: Snapshot, rows: Rows) -> None:
     derived.data_disk_free_percent[rows] = _left(fleet.data_disk_percent[rows], 100.0)
     derived.storage_disk_free_percent[rows] = _left(fleet.storage_disk_percent[rows], 100.0)
     derived.system_disk_free_percent[rows] = _left(fleet.system_disk_percent[rows], 100.0)
+    derived.creates_free_by_report_percent[rows] = _left(
+        _creating_reported(fleet, rows), fleet.create_limit[rows]
+    )
 
 
 def _is_full(fleet: Snapshot, rows: Rows) -> Bools:
@@ -165,6 +171,12 @@ def _is_full(fleet: Snapshot, rows: Rows) -> Bools:
     is_full |= fleet.storage_disk_percent[rows] >= bound
     is_full |= fleet.system_disk_percent[rows] >= bound
     return is_full
+
+
+def _creating_reported(fleet: Snapshot, rows: Rows) -> Floats:
+    """Return the creates that nodes report; NaN where they do not."""
+    reported = fleet.creating_reported[rows]
+    return np.where(reported == UNKNOWN, np.nan, reported)
 
 
 def _left(used: Floats, limit: Floats | Ints | float) -> Floats:
@@ -184,7 +196,7 @@ def _rooms(fleet: Snapshot, rows: Rows) -> None:
 
 def _percents(fleet: Snapshot, rows: Rows) -> None:
     derived = fleet.derived
-    twice = fleet.creating[rows] + fleet.creating_ledger[rows]
+    both = _creating_reported(fleet, rows) + fleet.creating_ledger[rows]
     for free, used, each in (
         (derived.cpu_free_percent, fleet.cpu_used_millis[rows], derived.percent_per_milli),
         (derived.memory_free_percent, fleet.memory_used_bytes[rows], derived.percent_per_byte),
@@ -194,7 +206,7 @@ def _percents(fleet: Snapshot, rows: Rows) -> None:
             fleet.creating_ledger[rows],
             derived.percent_per_create,
         ),
-        (derived.creates_free_by_both_percent, twice, derived.percent_per_create),
+        (derived.creates_free_by_both_percent, both, derived.percent_per_create),
     ):
-        # fmax takes 0 over the NaN of 0 * inf.
+        # fmax takes 0 over the NaN of 0 * inf and of what is unknown.
         free[rows] = np.fmax(100.0 - used * each[rows], 0.0)

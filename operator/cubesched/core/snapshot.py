@@ -1,7 +1,8 @@
 """The fleet as columns: one row a node, one array a fact, rows in name order.
 
 `fleet` fills the arrays and owns them; guards, filters and scores read them. Unknown is never
-zero: a float that was never reported is NaN, a limit that is not set is `NO_LIMIT`.
+zero: a float that was never reported is NaN, a number `UNKNOWN`; a limit that is not set is
+`NO_LIMIT`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from cubesched.core.derived import NO_LIMIT, Bools, Derived, Floats, Ints, derive
+from cubesched.core.derived import NO_LIMIT, UNKNOWN, Bools, Derived, Floats, Ints, derive
 
 Codes = NDArray[np.int32]
 
-__all__ = ["NO_LIMIT", "Bools", "Codes", "Floats", "Ints", "Safety", "Snapshot", "Taint"]
+__all__ = ["NO_LIMIT", "UNKNOWN", "Bools", "Codes", "Floats", "Ints", "Safety", "Snapshot", "Taint"]
 
 
 class Safety(IntEnum):
@@ -74,6 +75,8 @@ class Snapshot:
     """max(ledger + own assumptions, reported number) of creates in flight."""
     creating_ledger: Ints
     """Creates in flight by the ledger and own assumptions only: Reserved + Bound + Starting."""
+    creating_reported: Ints
+    """Creates in flight by the node's own report only; UNKNOWN where it does not tell them."""
 
     cpus: Floats
     """Cores of the machine (capacity), for comparing with the load."""

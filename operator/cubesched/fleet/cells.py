@@ -60,7 +60,7 @@ class Cells:
         self.per_sandbox = _floats(derived.percent_per_sandbox)
         self.is_usable = _bools(derived.is_usable)
 
-        self.creating, self.creating_told = _ints(view.creating), _ints(reported.creating)
+        self.creating, self.creating_told = _ints(view.creating), _ints(view.creating_reported)
         self.creating_ledger = _ints(view.creating_ledger)
         self.create_limit, self.can_create = _ints(view.create_limit), _bools(derived.can_create)
         self.creates_free_by_ledger = _floats(derived.creates_free_by_ledger_percent)
@@ -114,8 +114,10 @@ class Cells:
         each = self.per_create[row]
         free = 100.0 - ledger * each
         self.creates_free_by_ledger[row] = free if free > 0.0 else 0.0
-        free = 100.0 - (creating + ledger) * each
-        self.creates_free_by_both[row] = free if free > 0.0 else 0.0
+        # Without a report both stay at the 0 that taking the reports wrote.
+        if told >= 0:
+            free = 100.0 - (told + ledger) * each
+            self.creates_free_by_both[row] = free if free > 0.0 else 0.0
 
 
 def _ints(column: Ints) -> MutableSequence[int]:

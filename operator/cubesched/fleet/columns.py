@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from cubesched.core.derived import Derived
-from cubesched.core.snapshot import Bools, Codes, Floats, Ints, Safety, Snapshot, Taint
+from cubesched.core.snapshot import (
+    UNKNOWN,
+    Bools,
+    Codes,
+    Floats,
+    Ints,
+    Safety,
+    Snapshot,
+    Taint,
+)
 from cubesched.fleet.cells import Cells
 from cubesched.fleet.nodes import NodeRecord
 
@@ -27,6 +36,15 @@ _FLOATS = (
     "storage_disk_percent",
     "system_disk_percent",
 )
+_FILLED: Mapping[str, tuple[int, type[np.generic]]] = {
+    "cpus": (0, np.float64),
+    "safety": (Safety.NEVER_REPORTED, np.uint8),
+    "creating_reported": (UNKNOWN, np.int64),
+    "instance_type": (0, np.int32),
+    "taint_set": (0, np.int32),
+    "own": (0, np.bool_),
+}
+"""What a new row holds where that is no 64-bit 0."""
 _SKIPPED = ("version", "names", "row_of", "instance_type_codes", "taint_sets", "labels",
             "label_values", "templates", "template_creating", "max_cpu_util_percent",
             "disk_usage_max_percent", "derived")  # fmt: skip
@@ -35,15 +53,8 @@ _SKIPPED = ("version", "names", "row_of", "instance_type_codes", "taint_sets", "
 def _default(name: str, rows: int) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
     if name in _FLOATS:
         return np.full(rows, np.nan)
-    if name == "cpus":
-        return np.zeros(rows, np.float64)
-    if name == "safety":
-        return np.full(rows, Safety.NEVER_REPORTED, np.uint8)
-    if name in {"instance_type", "taint_set"}:
-        return np.zeros(rows, np.int32)
-    if name == "own":
-        return np.zeros(rows, np.bool_)
-    return np.zeros(rows, np.int64)
+    value, dtype = _FILLED.get(name, (0, np.int64))
+    return np.full(rows, value, dtype)
 
 
 def _clear(columns: MutableMapping[str, Any], key: str, row: int) -> None:
@@ -89,7 +100,6 @@ class Reported:
     missing: np.ndarray[tuple[int], np.dtype[np.uint32]]
     """Which parts the last report left out; a bit each, see `fleet.unreported`."""
     sandboxes: Ints
-    creating: Ints
     unreadable: Bools
 
     @classmethod
@@ -112,8 +122,7 @@ class Reported:
             allocated_cpu_millis=np.full(rows, -1, np.int64),
             allocated_memory_bytes=np.full(rows, -1, np.int64),
             missing=np.zeros(rows, np.uint32),
-            sandboxes=np.full(rows, -1, np.int64),
-            creating=np.full(rows, -1, np.int64),
+            sandboxes=np.full(rows, UNKNOWN, np.int64),
             unreadable=np.zeros(rows, np.bool_),
         )
 

@@ -15,8 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from cubesched.core.derived import UNKNOWN
 from cubesched.core.snapshot import Floats
-from cubesched.fleet.metrics_layout import LARGEST, UNKNOWN, Decoded
+from cubesched.fleet.metrics_layout import LARGEST, Decoded
 
 _MIB: Final = 1 << 20
 ID_FIELD: Final = "ins_id"

@@ -120,7 +120,7 @@ def _usage(columns: Columns, rows: Ints, table: Table, *, ignores_foreign: bool)
     view.memory_really_used_bytes[rows] = np.where(memory < 0, np.nan, memory)
     _beside_the_ledger(columns, rows, table, ignores_foreign=ignores_foreign)
     reported.sandboxes[rows] = table["sandboxes"]
-    reported.creating[rows] = table["creating"]
+    view.creating_reported[rows] = table["creating"]
     view.sandboxes[rows] = np.maximum(reported.counted[rows], table["sandboxes"])
     view.creating[rows] = np.maximum(view.creating_ledger[rows], table["creating"])
     reported.missing[rows] = missing_parts(table)

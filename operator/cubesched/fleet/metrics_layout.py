@@ -17,9 +17,9 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from cubesched.core.derived import UNKNOWN
+
 LAYOUT_VERSION: Final = 1
-UNKNOWN: Final = -1
-"""Stands for "not reported" in a whole-number field; NaN does so in a float."""
 LARGEST: Final = 1 << 56
 """The largest believable number: sums of thousands of them stay inside 64 bits."""
 

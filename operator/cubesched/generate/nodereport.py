@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from cubesched.adapters.nodemetrics.keys import key_of
+from cubesched.core.derived import UNKNOWN
 from cubesched.fleet.metrics import SKEW_SECONDS
 from cubesched.fleet.metrics_layout import (
     COUNT_FIELDS,
@@ -15,7 +16,6 @@ from cubesched.fleet.metrics_layout import (
     FLOAT_FIELDS,
     LARGEST,
     LAYOUT_VERSION,
-    UNKNOWN,
 )
 from cubesched.generate.markdown import code, first_lines, table
 

@@ -37,8 +37,8 @@ class ScoreArgs(Args, ABC):
         """Return the score that these arguments describe."""
 
 
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""0 switches a factor off."""
+Weight = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+"""0 to 1000000; 0 switches a factor off."""
 
 
 def _as_weights(value: object) -> object:
@@ -57,6 +57,13 @@ def _as_weights(value: object) -> object:
 
 Factors = Annotated[Mapping[str, Weight], BeforeValidator(_as_weights)]
 """Names of factors, each with weight 1, or a map from name to weight."""
+
+
+class FactorArgs(ScoreArgs, ABC):
+    """Arguments of a score that rates by chosen factors."""
+
+    factors: Factors
+    """What is rated: a list of names, or a map from name to weight."""
 
 
 def only_known(known: Mapping[str, object]) -> AfterValidator:

@@ -30,6 +30,9 @@ from cubesched.plugins.builtin.scores.create_concurrency_score import CreateConc
 from cubesched.plugins.builtin.scores.image_score import ImageScoreArgs
 from cubesched.plugins.builtin.scores.least_allocated import LeastAllocatedArgs
 from cubesched.plugins.builtin.scores.most_allocated import MostAllocatedArgs
+from cubesched.plugins.builtin.scores.multi_factor_weighted_average import (
+    MultiFactorWeightedAverageArgs,
+)
 from cubesched.plugins.builtin.scores.real_time_weighted_average import (
     RealTimeWeightedAverageArgs,
 )
@@ -61,6 +64,7 @@ FILTERS: Final[Mapping[str, type[FilterArgs]]] = {
 
 SCORES: Final[Mapping[str, type[ScoreArgs]]] = {
     "real_time_weighted_average": RealTimeWeightedAverageArgs,
+    "multi_factor_weighted_average": MultiFactorWeightedAverageArgs,
     "resource_fit_score": ResourceFitScoreArgs,
     "create_concurrency_score": CreateConcurrencyScoreArgs,
     "image_score": ImageScoreArgs,

@@ -275,9 +275,7 @@ def free_by_factor(name: str, node: NodeFacts, request: Request) -> float:  # no
 DEFAULT_FACTORS = {"mvm_num": 1, "local_create_num": 1, "cpu_util": 1, "quota_mem_usage": 1}
 
 
-def real_time_weighted_average(
-    node: NodeFacts, request: Request, args: Mapping[str, object]
-) -> float | None:
+def weighted_average(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float | None:
     factors = args.get("factors", DEFAULT_FACTORS)
     if isinstance(factors, list):
         factors = dict.fromkeys(factors, 1)
@@ -317,7 +315,9 @@ def balanced_allocation(node: NodeFacts, request: Request, args: Mapping[str, ob
 def create_concurrency_score(
     node: NodeFacts, request: Request, args: Mapping[str, object]
 ) -> float:
-    creating = node.creating
+    if node.creating_reported < 0:
+        return 0.0
+    creating = node.creating_reported
     if args.get("include_local_create", True):
         creating += node.creating_ledger
     return free(creating, node.create_limit)
@@ -339,7 +339,8 @@ def template_local_pressure(
 
 
 SCORES: dict[str, Callable[[NodeFacts, Request, Mapping[str, object]], float | None]] = {
-    "real_time_weighted_average": real_time_weighted_average,
+    "real_time_weighted_average": weighted_average,
+    "multi_factor_weighted_average": weighted_average,
     "resource_fit_score": resource_fit_score,
     "least_allocated": least_allocated,
     "most_allocated": most_allocated,

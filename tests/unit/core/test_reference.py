@@ -109,7 +109,7 @@ def assume_on_node(node: NodeFacts, request: Request) -> NodeFacts:
         memory_used_bytes=node.memory_used_bytes + request.memory_bytes,
         disk_used_bytes=node.disk_used_bytes + request.disk_bytes,
         sandboxes=node.sandboxes + 1,
-        creating=node.creating + 1,
+        creating=max(node.creating_reported, node.creating_ledger + 1),
         creating_ledger=node.creating_ledger + 1,
         template_creating=templates,
     )
@@ -120,8 +120,8 @@ def assume_in_columns(fleet: Snapshot, row: int, request: Request) -> None:
     fleet.memory_used_bytes[row] += request.memory_bytes
     fleet.disk_used_bytes[row] += request.disk_bytes
     fleet.sandboxes[row] += 1
-    fleet.creating[row] += 1
     fleet.creating_ledger[row] += 1
+    fleet.creating[row] = max(fleet.creating_reported[row], fleet.creating_ledger[row])
     creating = fleet.template_creating.get(request.template_id)
     if creating is not None:
         creating[row] += 1
@@ -133,6 +133,7 @@ def random_node(rng: random.Random, name: str, oddness: float) -> NodeFacts:
         return rng.choice(odd if rng.random() < oddness else usual)
 
     ledger = rng.randint(0, 4)
+    reported = some((0, ledger, ledger + 1), (-1, -1, 9))
     return a_node(
         name,
         cpu_limit_millis=some((8000, 64_000), (0, 4000)),
@@ -144,8 +145,9 @@ def random_node(rng: random.Random, name: str, oddness: float) -> NodeFacts:
         memory_used_bytes=some((0, GIB), (3 * GIB + 1, 15 * GIB, 15 * GIB + 1)),
         disk_used_bytes=some((0, GIB), (40 * GIB, 60 * GIB)),
         sandboxes=rng.randint(0, 5),
-        creating=ledger + rng.choice((0, 0, 1)),
+        creating=max(ledger, reported),
         creating_ledger=ledger,
+        creating_reported=reported,
         cpus=some((8.0, 64.0), (4.0, UNKNOWN)),
         memory_capacity_bytes=some((16, 128), (2,)) * GIB,
         memory_reserved_bytes=some((1, 2), (15,)) * GIB,
@@ -215,7 +217,7 @@ def random_policy(rng: random.Random, method: SelectionMethod) -> reference.Poli
 
 def random_args(rng: random.Random, name: str) -> Mapping[str, object]:
     choices: list[Mapping[str, object]] = [{}]
-    if name == "real_time_weighted_average":
+    if name.endswith("_weighted_average"):
         some = rng.sample(FACTORS, rng.randint(0, 5))
         if "cpu_usage" in some and "cpu_util" in some:
             some.remove("cpu_usage")

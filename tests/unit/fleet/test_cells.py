@@ -37,7 +37,7 @@ usages = st.builds(Usage, sizes, sizes, sizes, numbers, numbers)
 
 def a_report(node: Snapshot, told: int, foreign: int, allocated: int) -> Reported:
     reported = Reported.empty(len(node))
-    reported.sandboxes[:] = reported.creating[:] = told
+    reported.sandboxes[:] = told
     reported.foreign_cpu_millis[:] = reported.foreign_memory_bytes[:] = foreign
     reported.allocated_cpu_millis[:] = reported.allocated_memory_bytes[:] = allocated
     return reported
@@ -47,7 +47,8 @@ def a_report(node: Snapshot, told: int, foreign: int, allocated: int) -> Reporte
 def test_a_written_row_equals_the_derived_one(
     node: NodeFacts, used: Usage, plan: Usage, told: int, foreign: int, allocated: int
 ) -> None:
-    fleet = a_snapshot([a_node("before"), replace(node, name="node"), a_node("zone")])
+    node = replace(node, name="node", creating_reported=told)
+    fleet = a_snapshot([a_node("before"), node, a_node("zone")])
     reported = a_report(fleet, told, foreign, allocated)
     cells = Cells(fleet, reported)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.fleet.objects import GIB, a_node_object, a_request_object, hashes, reports
 
 from cubesched.core.scheduler_settings import GuardSettings, Settings
-from cubesched.core.snapshot import Safety
+from cubesched.core.snapshot import UNKNOWN, Safety
 from cubesched.fleet.assumptions import Assumption
 from cubesched.fleet.entries import Weight
 from cubesched.fleet.fleet import Fleet
@@ -308,6 +308,21 @@ def test_the_larger_of_counted_and_reported_numbers_holds(watched: Watched) -> N
 
     watched.report(sandboxes=9, creating=-1)
     assert (watched.at("sandboxes"), watched.at("creating")) == (9, 2)
+
+
+def test_creates_that_a_node_reports_stand_apart_from_those_of_the_ledger(
+    watched: Watched,
+) -> None:
+    free = watched.fleet.snapshot.derived.creates_free_by_both_percent
+    assert (watched.at("creating_reported"), free[0]) == (UNKNOWN, 0.0)
+
+    watched.report(creating=5)
+    watched.fleet.ledger.event("ADDED", a_request_object(phase="Bound", node="n1"), 2)
+    assert (watched.at("creating_reported"), free[0]) == (5, 94.0)
+
+    watched.report(creating=-1)
+    watched.fleet.ledger.event("ADDED", a_request_object("r2", phase="Bound", node="n1"), 3)
+    assert (watched.at("creating_reported"), free[0]) == (UNKNOWN, 0.0)
 
 
 def test_the_allowed_age_follows_the_configuration(watched: Watched) -> None:

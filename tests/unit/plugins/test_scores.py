@@ -19,6 +19,7 @@ from cubesched.core.snapshot import NO_LIMIT
 from cubesched.plugins.registry import SCORES, build_score
 
 RTWA = "real_time_weighted_average"
+MFWA = "multi_factor_weighted_average"
 
 
 def score(
@@ -126,18 +127,26 @@ def test_no_factor_left_is_not_applicable(factors: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "creating", "ledger", "expected"),
+    ("args", "reported", "ledger", "expected"),
     [
         ({}, 20, 10, 70.0),
         ({"include_local_create": False}, 20, 10, 80.0),
+        ({}, 0, 10, 90.0),
+        ({"include_local_create": False}, 0, 10, 100.0),
         ({}, 60, 50, 0.0),
         ({}, 0, 0, 100.0),
+        ({}, -1, 10, 0.0),
+        ({"include_local_create": False}, -1, 10, 0.0),
     ],
 )
-def test_create_concurrency_counts_creates_in_flight(
-    args: Mapping[str, object], creating: int, ledger: int, expected: float
+def test_create_concurrency_counts_what_the_node_reports_and_the_ledger_counts(
+    args: Mapping[str, object], reported: int, ledger: int, expected: float
 ) -> None:
-    node = {"creating": creating, "creating_ledger": ledger}
+    node = {
+        "creating_reported": reported,
+        "creating_ledger": ledger,
+        "creating": max(reported, ledger),
+    }
 
     assert score("create_concurrency_score", args, node) == pytest.approx(expected)
 

@@ -1,9 +1,12 @@
 """Score `create_concurrency_score`: fewer creates in flight first.
 
-100 - 100 * (creating + local) / limit, clamped to 0..100. `creating` is the number that the guard
-`realtime_create_num` compares; `local` is what the ledger counts of it, added when
-`include_local_create` is set, so that creates a node has not reported yet weigh more. Both are
-cluster-wide, never multiplied by replicas.
+100 - 100 * (reported + local) / limit, clamped to 0..100. `reported` is how many creates in flight
+the node itself reports; `local` is how many the ledger counts there (Reserved, Bound, Starting, and
+this replica's assumptions), added when `include_local_create` is set: a create that is in both
+weighs twice, one that the node has not met yet once. Both are cluster-wide, never multiplied by
+replicas.
+A node that does not report its creates gets 0: taken for none, its silence would draw every burst
+there. Where no agent reports them, rate by `local_create_num` instead.
 Arguments: `include_local_create` (default true). Source: CubeMaster's score of that name.
 """
 
@@ -16,14 +19,13 @@ from typing_extensions import override
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 from cubesched.plugins.args import ScoreArgs
-from cubesched.plugins.builtin.ratios import creates_left
 
 
 class CreateConcurrencyScoreArgs(ScoreArgs):
     """Arguments of `create_concurrency_score`."""
 
     include_local_create: bool = True
-    """Add the creates that the ledger counts."""
+    """Add the creates that the ledger counts to those that the node reports."""
 
     @override
     def build(self) -> CreateConcurrencyScore:
@@ -40,6 +42,7 @@ class CreateConcurrencyScore:
 
     def score(self, fleet: Snapshot, request: Request, rows: Ints) -> Floats:
         """Return one score for each row; see the module."""
+        derived = fleet.derived
         if self.include_local_create:
-            return fleet.derived.creates_free_by_both_percent.take(rows)
-        return creates_left(fleet, fleet.creating, rows)
+            return derived.creates_free_by_both_percent.take(rows)
+        return derived.creates_free_by_report_percent.take(rows)
