@@ -151,6 +151,12 @@ def test_the_text_of_a_field_says_to_quote_a_fraction(kubectl: Kubectl) -> None:
         ("default", "{overcommit: {cpu: 0.5}}", "spec.overcommit.cpu", "to 1"),
         ("default", "{profileRouteLabelKeys: [a, a]}", "spec.profileRouteLabelKeys[1]", "Dupl"),
         ("default", "{confirmation: none}", "spec.confirmation", '"operator"'),
+        ("default", "{score: {resourceWeights: {a: -1}}}", "spec.score.resourceWeights.a", "to 0"),
+        ("default", "{score: {resourceWeights: {a: 2e6}}}", "spec.score.resourceWeights.a", "less"),
+        ("default", "{score: {resourceWeights: {a: NaN}}}", "resourceWeights.a", "type number"),
+        ("default", f"{{score: {{plugins: {{{'p' * 64}: {{}}}}}}}}", "spec.score.plugins", "63"),
+        ("default", "{score: {plugins: {a: {factors: [b, b]}}}}", "plugins[a].factors[1]", "Dupl"),
+        ("default", "{score: {plugins: {a: {factor: [b]}}}}", "plugins.a.factor", "unknown field"),
     ],
 )
 def test_a_config_is_refused_with_the_path(

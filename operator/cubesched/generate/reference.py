@@ -52,6 +52,8 @@ def _rows(path: str, block: Schema) -> Iterator[str]:
             yield from _rows(child, field)
         elif "properties" in field.get("items", {}):
             yield from _rows(f"{child}[]", field["items"])
+        elif "properties" in field.get("additionalProperties", {}):
+            yield from _rows(f"{child}.*", field["additionalProperties"])
 
 
 def _type(field: Schema) -> str:
@@ -61,7 +63,8 @@ def _type(field: Schema) -> str:
         return f"list of {_type(field['items'])}"
     if "additionalProperties" in field:
         values = field["additionalProperties"]
-        return "map" if values.get("x-kubernetes-preserve-unknown-fields") else "map of strings"
+        is_open = values.get("x-kubernetes-preserve-unknown-fields")
+        return "map" if is_open else f"map of {_type(values)}s"
     if "enum" in field:
         return " \\| ".join(f"`{value}`" for value in field["enum"])
     return str(field["type"])

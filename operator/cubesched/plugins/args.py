@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import ErrorDetails
@@ -62,6 +62,8 @@ Factors = Annotated[Mapping[str, Weight], BeforeValidator(_as_weights)]
 class FactorArgs(ScoreArgs, ABC):
     """Arguments of a score that rates by chosen factors."""
 
+    known: ClassVar[tuple[str, ...]]
+    """Every factor it has, under every spelling."""
     factors: Factors
     """What is rated: a list of names, or a map from name to weight."""
 

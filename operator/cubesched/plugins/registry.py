@@ -12,11 +12,12 @@ from pydantic import ValidationError
 
 from cubesched.core.errors import PluginArgsInvalid
 from cubesched.core.pipeline import Filter, Score
-from cubesched.plugins.args import Args, FilterArgs, ScoreArgs, problem
+from cubesched.plugins.args import Args, FactorArgs, FilterArgs, ScoreArgs, problem
 from cubesched.plugins.builtin.constraints.instance_type import InstanceType
 from cubesched.plugins.builtin.constraints.node_selector import NodeSelector
 from cubesched.plugins.builtin.constraints.refused import Refused
 from cubesched.plugins.builtin.constraints.taints import Taints
+from cubesched.plugins.builtin.factors import one_spelling
 from cubesched.plugins.builtin.filters.node_labels import NodeLabelsArgs
 from cubesched.plugins.builtin.filters.scarce_resource import ScarceResourceArgs
 from cubesched.plugins.builtin.guards.cpu import Cpu
@@ -38,7 +39,21 @@ from cubesched.plugins.builtin.scores.real_time_weighted_average import (
 )
 from cubesched.plugins.builtin.scores.resource_fit_score import ResourceFitScoreArgs
 from cubesched.plugins.builtin.scores.template_local_pressure import TemplateLocalPressureArgs
+from cubesched.plugins.builtin.switched_off import SwitchedOff
+from cubesched.plugins.score_tree import NO_TREE, ScoreTree
 from cubesched.plugins.spelling import did_you_mean
+
+__all__ = [
+    "CONSTRAINTS",
+    "FACTORS_OF",
+    "FILTERS",
+    "GUARDS",
+    "SCORES",
+    "build_filter",
+    "build_score",
+    "is_guard",
+    "one_spelling",
+]
 
 A = TypeVar("A", bound=Args)
 
@@ -74,15 +89,30 @@ SCORES: Final[Mapping[str, type[ScoreArgs]]] = {
     "balanced_allocation": BalancedAllocationArgs,
 }
 
+FACTORS_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    name: model.known for name, model in SCORES.items() if issubclass(model, FactorArgs)
+}
+"""The factors of each score that rates by factors."""
+
 
 def build_filter(name: str, args: Mapping[str, object]) -> Filter:
     """Return the built-in filter; raise PluginArgsInvalid with every problem."""
     return _checked(name, args, table=FILTERS, kind="filter").build()
 
 
-def build_score(name: str, args: Mapping[str, object]) -> Score:
-    """Return the built-in score; raise PluginArgsInvalid with every problem."""
-    return _checked(name, args, table=SCORES, kind="score").build()
+def build_score(name: str, args: Mapping[str, object], tree: ScoreTree = NO_TREE) -> Score:
+    """Return the built-in score; raise PluginArgsInvalid with every problem.
+
+    Factors that `args` name are all it rates by; only without them the tree is asked.
+    """
+    found = _checked(name, args, table=SCORES, kind="score")
+    if "factors" in found.model_fields_set:
+        return found.build()
+    if name in tree.disabled:
+        return SwitchedOff(name)
+    if isinstance(found, FactorArgs):
+        return found.model_copy(update={"factors": tree.weights_of(name, found.factors)}).build()
+    return found.build()
 
 
 def is_guard(name: str) -> bool:

@@ -19,15 +19,18 @@ from cubesched.core.pipeline import (
     Selection,
     SelectionMethod,
 )
+from cubesched.plugins.builtin.switched_off import SwitchedOff
 from cubesched.plugins.registry import CONSTRAINTS, GUARDS
+from cubesched.plugins.score_tree import NO_TREE, ScoreTree
 from cubesched.policy.config_settings import check_config, route_label_keys, settings_of
-from cubesched.policy.factory import FACTORY_PROFILES
+from cubesched.policy.factory import FACTORY_FACTORS, FACTORY_PROFILES
 from cubesched.policy.objects import PROFILE_KIND, PolicyObject, Problem, ProblemList
 from cubesched.policy.plugin_lists import build_filters, build_scores, check_plugins
 from cubesched.policy.policyset import CompiledProfile, PolicySet, Route
 from cubesched.policy.reading import block, read
 from cubesched.policy.revision import revision_of
 from cubesched.policy.routing import check_route, compile_route
+from cubesched.policy.score_settings import score_tree_of
 
 SOURCE_CUSTOM = "custom"
 SOURCE_FACTORY = "factory"
@@ -64,10 +67,11 @@ def compile_set(profiles: Sequence[PolicyObject], config: PolicyObject | None) -
     ]
     active = [draft for draft in drafts if draft.spec.mode == "Active"]
     problems += _set_problems(profiles)
-    warnings = tuple(_warnings(active))
+    tree = score_tree_of(config_spec) if config_spec else NO_TREE
+    warnings = tuple(_warnings(active, tree))
     if problems or config_spec is None:
         return CompileResult(None, tuple(problems), warnings)
-    return CompileResult(_build(active, config, config_spec), (), warnings)
+    return CompileResult(_build(active, config, config_spec, tree), (), warnings)
 
 
 def _read_config(
@@ -118,22 +122,29 @@ def _claims_default(spec: Any) -> bool:
     return spec.get("default") is True and spec.get("mode", "Active") == "Active"
 
 
-def _warnings(active: Sequence[_Draft]) -> Iterable[Problem]:
+def _warnings(active: Sequence[_Draft], tree: ScoreTree) -> Iterable[Problem]:
     for draft in active:
-        if draft.spec.scores is not None and not any(s.enabled for s in draft.spec.scores):
-            message = "NoScores: nothing is rated, so only the tie rule decides"
-            yield Problem(PROFILE_KIND, draft.subject.name, "spec.scores", message)
+        scores = build_scores(draft.spec, tree)
+        if not all(isinstance(score.plugin, SwitchedOff) for score in scores):
+            continue
+        why = "every score is disabled or without factors" if scores else "nothing is rated"
+        message = f"NoScores: {why}, so only the tie rule decides"
+        yield Problem(PROFILE_KIND, draft.subject.name, "spec.scores", message)
 
 
 def _build(
-    active: Sequence[_Draft], config: PolicyObject | None, config_spec: SchedulerConfigSpec
+    active: Sequence[_Draft],
+    config: PolicyObject | None,
+    config_spec: SchedulerConfigSpec,
+    tree: ScoreTree,
 ) -> PolicySet:
     source = SOURCE_CUSTOM
     if not active:
         source = SOURCE_NONE if config_spec.disable_factory_profiles else SOURCE_FACTORY
         active = _factory_drafts() if source == SOURCE_FACTORY else ()
+        tree = tree.over(FACTORY_FACTORS)
     ordered = sorted(active, key=lambda d: (d.spec.default, d.spec.order, d.subject.name))
-    compiled = tuple(_compiled(draft) for draft in ordered)
+    compiled = tuple(_compiled(draft, tree) for draft in ordered)
     return PolicySet(
         revision=revision_of(
             source=source,
@@ -158,7 +169,7 @@ def _factory_drafts() -> Sequence[_Draft]:
     ]
 
 
-def _compiled(draft: _Draft) -> CompiledProfile:
+def _compiled(draft: _Draft, tree: ScoreTree) -> CompiledProfile:
     spec = draft.spec
     return CompiledProfile(
         name=draft.subject.name,
@@ -171,7 +182,7 @@ def _compiled(draft: _Draft) -> CompiledProfile:
             guards=GUARDS,
             constraints=CONSTRAINTS,
             filters=build_filters(spec),
-            scores=build_scores(spec),
+            scores=build_scores(spec, tree),
             selection=Selection(SelectionMethod(spec.selection.method), spec.selection.top_n),
             score_failure=ScoreFailure(spec.failure.score),
             no_candidate=NoCandidate(spec.failure.no_candidate),

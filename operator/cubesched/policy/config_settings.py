@@ -12,6 +12,8 @@ from cubesched.api.v1alpha1 import SchedulerConfigSpec
 from cubesched.policy.objects import CONFIG_NAME, NOT_THE_CONFIG, PolicyObject, ProblemList
 from cubesched.policy.policyset import Confirmation, GuardSettings, Settings
 from cubesched.policy.reading import read
+from cubesched.policy.score_settings import PATH as SCORE_PATH
+from cubesched.policy.score_settings import check_score_tree
 
 
 def check_config(config: PolicyObject | None, problems: ProblemList) -> SchedulerConfigSpec | None:
@@ -20,7 +22,9 @@ def check_config(config: PolicyObject | None, problems: ProblemList) -> Schedule
         return SchedulerConfigSpec()
     if config.name != CONFIG_NAME:
         problems.add("metadata.name", NOT_THE_CONFIG)
-    return read(SchedulerConfigSpec, problems)
+    check_score_tree(problems)
+    spec = read(SchedulerConfigSpec, problems)
+    return None if problems.covers(SCORE_PATH) else spec
 
 
 def settings_of(spec: SchedulerConfigSpec) -> Settings:

@@ -12,14 +12,15 @@ FACTORY_LABEL: Final = "workload"
 _FAILURE: Final = {"score": "default-score", "noCandidate": "backoff"}
 
 
+FACTORY_FACTORS: Final = {
+    "real_time_weighted_average": ("quota_cpu_usage", "quota_mem_usage"),
+    "image_score": ("template_id",),
+}
+"""What their scores rate by where the SchedulerConfig's `score` does not say."""
+
+
 def _real_time_average(weight: float) -> dict[str, Any]:
-    return {
-        "name": "real_time_weighted_average",
-        "weight": weight,
-        "args": {
-            "factors": ["quota_cpu_usage", "quota_mem_usage"],
-        },
-    }
+    return {"name": "real_time_weighted_average", "weight": weight}
 
 
 def _route(value: str) -> dict[str, Any]:
@@ -36,7 +37,7 @@ FACTORY_PROFILES: Final[dict[str, dict[str, Any]]] = {
     "template_reuse": {
         "route": _route("template_reuse"),
         "scores": [
-            {"name": "image_score", "weight": 0.7, "args": {"factors": ["template_id"]}},
+            {"name": "image_score", "weight": 0.7},
             {"name": "template_local_pressure", "weight": 0.2},
             _real_time_average(0.3),
         ],

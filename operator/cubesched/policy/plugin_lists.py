@@ -9,6 +9,7 @@ from cubesched.api.v1alpha1 import SchedulerProfileSpec
 from cubesched.core.errors import PluginArgsInvalid
 from cubesched.core.pipeline import Filter, WeightedScore
 from cubesched.plugins.registry import build_filter, build_score, is_guard
+from cubesched.plugins.score_tree import ScoreTree
 from cubesched.policy.objects import ProblemList
 from cubesched.policy.reading import entries
 
@@ -31,14 +32,14 @@ def build_filters(spec: SchedulerProfileSpec) -> tuple[Filter, ...]:
     return tuple(build_filter(entry.name, entry.args) for entry in spec.filters if entry.enabled)
 
 
-def build_scores(spec: SchedulerProfileSpec) -> tuple[WeightedScore, ...]:
+def build_scores(spec: SchedulerProfileSpec, tree: ScoreTree) -> tuple[WeightedScore, ...]:
     """Return the enabled scores; omitted means the default one, an empty list means none."""
     if spec.scores is None:
-        plugin = build_score(DEFAULT_SCORE_PLUGIN, {})
+        plugin = build_score(DEFAULT_SCORE_PLUGIN, {}, tree)
         return (WeightedScore(plugin, weight=1.0, default_score=0.0),)
     return tuple(
         WeightedScore(
-            build_score(entry.name, entry.args),
+            build_score(entry.name, entry.args, tree),
             weight=entry.weight,
             default_score=entry.default_score,
         )

@@ -97,7 +97,8 @@ def _below(
 ) -> Mapping[str, Any]:
     block_schema = _resolved(schema, definitions)
     below = block_schema.get("items") if isinstance(step, int) else None
-    found = below or block_schema.get("properties", {}).get(step, {})
+    values = block_schema.get("additionalProperties", {})
+    found = below or block_schema.get("properties", {}).get(step, values)
     return found if isinstance(found, Mapping) else {}
 
 

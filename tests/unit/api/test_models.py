@@ -125,6 +125,10 @@ def test_capacity_that_rounds_down_to_nothing_is_refused() -> None:
         ({"queue": {"initialBackoff": "20s"}}, "spec.queue"),
         ({"overcommit": {"cpu": 0.5}}, "spec.overcommit.cpu"),
         ({"confirmation": "nobody"}, "spec.confirmation"),
+        ({"score": {"resourceWeights": {"a": -1}}}, "spec.score.resourceWeights.a"),
+        ({"score": {"resourceWeights": {"a": 2e6}}}, "spec.score.resourceWeights.a"),
+        ({"score": {"plugins": {"p" * 64: {}}}}, f"spec.score.plugins.{'p' * 64}.[key]"),
+        ({"score": {"plugins": {"a": {"factor": []}}}}, "spec.score.plugins.a.factor"),
     ],
 )
 def test_a_wrong_config_is_refused_with_the_path(body: dict[str, Any], field: str) -> None:

@@ -14,6 +14,8 @@ from cubesched.api.v1alpha1.config import (
     QueueSettings,
     SchedulerConfigSpec,
     SchedulerConfigStatus,
+    ScoreSettings,
+    ScoreSwitches,
 )
 from cubesched.api.v1alpha1.node import (
     Capacity,
@@ -68,6 +70,8 @@ __all__ = [
     "SchedulerProfileSpec",
     "SchedulerProfileStatus",
     "ScorePlugin",
+    "ScoreSettings",
+    "ScoreSwitches",
     "Selection",
     "Taint",
     "Toleration",

@@ -14,6 +14,10 @@ from cubesched.api.v1alpha1.values import BytesOrNone, DurationBetween, LabelKey
 Ratio = Annotated[float, Field(ge=1, le=16)]
 Percent = Annotated[float, Field(ge=1, le=100)]
 PerNode = Annotated[int, Field(ge=1, le=100_000)]
+PluginName = Annotated[str, Field(min_length=1, max_length=63)]
+FactorWeight = Annotated[float, Field(ge=0, le=1_000_000)]
+
+_SHORT_KEYS = extra(rule("self.all(k, size(k) <= 63)", "names have at most 63 characters"))
 
 
 class Overcommit(Model):
@@ -40,6 +44,31 @@ class GuardSettings(Model):
     """Most creates in flight on a node without a quota of its own. Default: 100."""
     metrics_max_age: Annotated[str, DurationBetween("5s", "1h")] = "300s"
     """A node silent for this long takes nothing new, 5s to 1h. Default: 300s."""
+
+
+class ScoreSwitches(Model):
+    """What holds for one score in every Profile whose `args` do not name its factors."""
+
+    factors: (
+        Annotated[list[PluginName], Field(max_length=32, json_schema_extra=extra(list_type="set"))]
+        | None
+    ) = None
+    """What it rates by; an empty list switches it off. Default: the score's own factors."""
+    disabled: bool = False
+    """True takes the score out: no rating, no weight. Default: false."""
+
+
+class ScoreSettings(Model):
+    """The global score tree; `factors` in the `args` of a Profile win over all of it."""
+
+    resource_weights: Annotated[
+        dict[PluginName, FactorWeight], Field(max_length=32, json_schema_extra=_SHORT_KEYS)
+    ] = {}
+    """Weight of each factor, 0 to 1000000; 0 switches it off. Default: 1 for each."""
+    plugins: Annotated[
+        dict[PluginName, ScoreSwitches], Field(max_length=32, json_schema_extra=_SHORT_KEYS)
+    ] = {}
+    """Switches of single scores, by name. Default: none."""
 
 
 class QueueSettings(Model):
@@ -95,6 +124,8 @@ class SchedulerConfigSpec(Model):
     """True ignores what nodes report beyond the requests placed here. Default: false."""
     guards: GuardSettings = GuardSettings()
     """Bounds of the guards."""
+    score: ScoreSettings = ScoreSettings()
+    """What scores rate by where a Profile does not say."""
     queue: QueueSettings = QueueSettings()
     """When requests that wait are tried again."""
     concurrency: ConcurrencySettings = ConcurrencySettings()

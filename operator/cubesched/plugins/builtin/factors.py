@@ -44,14 +44,19 @@ ALIASES: Final = {"cpu_usage": "cpu_util"}
 DEFAULT_FACTORS: Final = ("mvm_num", "local_create_num", "cpu_util", "quota_mem_usage")
 
 
-def _one_spelling(factors: dict[str, float]) -> dict[str, float]:
-    for alias, name in ALIASES.items():
-        if alias in factors and name in factors:
-            raise ValueError(f'"{alias}" and "{name}" are the same factor')
-    return {ALIASES.get(name, name): weight for name, weight in factors.items()}
+def one_spelling(factor: str) -> str:
+    """Return the name that stands for a factor and its aliases."""
+    return ALIASES.get(factor, factor)
 
 
-AveragedFactors = Annotated[Factors, only_known(FACTORS | ALIASES), AfterValidator(_one_spelling)]
+def _spelled_once(factors: dict[str, float]) -> dict[str, float]:
+    for name in factors:
+        if one_spelling(name) != name and one_spelling(name) in factors:
+            raise ValueError(f'"{name}" and "{one_spelling(name)}" are the same factor')
+    return {one_spelling(name): weight for name, weight in factors.items()}
+
+
+AveragedFactors = Annotated[Factors, only_known(FACTORS | ALIASES), AfterValidator(_spelled_once)]
 """Factors of a weighted average with their weights, under one spelling each."""
 
 

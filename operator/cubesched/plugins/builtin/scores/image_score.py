@@ -8,7 +8,7 @@ Arguments: `factors` (default [template_id]). Source: CubeMaster's score of that
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -16,13 +16,15 @@ from typing_extensions import override
 from cubesched.core.pipeline import NOT_APPLICABLE, NotApplicable
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
-from cubesched.plugins.args import Factors, ScoreArgs, only_known
+from cubesched.plugins.args import FactorArgs, Factors, only_known
 
 FACTORS: Final = {"template_id": "100 for a holder of the template, 0 for the rest"}
 
 
-class ImageScoreArgs(ScoreArgs):
+class ImageScoreArgs(FactorArgs):
     """Arguments of `image_score`."""
+
+    known: ClassVar = tuple(FACTORS)
 
     factors: Annotated[Factors, only_known(FACTORS)] = dict.fromkeys(FACTORS, 1.0)
     """What is rated: a list of names, or a map from name to weight."""

@@ -11,14 +11,16 @@ every decision does.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
 from cubesched.core.pipeline import Score
 from cubesched.plugins.args import FactorArgs
 from cubesched.plugins.builtin.factors import (
+    ALIASES,
     DEFAULT_FACTORS,
+    FACTORS,
     AveragedFactors,
     weighted_average,
 )
@@ -29,6 +31,7 @@ NAME: Final = "multi_factor_weighted_average"
 class MultiFactorWeightedAverageArgs(FactorArgs):
     """Arguments of `multi_factor_weighted_average`."""
 
+    known: ClassVar = (*FACTORS, *ALIASES)
     factors: AveragedFactors = dict.fromkeys(DEFAULT_FACTORS, 1.0)
     """What is averaged: a list of names, or a map from name to weight."""
 

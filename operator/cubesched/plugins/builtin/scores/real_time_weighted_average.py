@@ -26,14 +26,16 @@ Source: CubeMaster's score of that name; there the req_ terms are ratios of 0..1
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
 from cubesched.core.pipeline import Score
 from cubesched.plugins.args import FactorArgs
 from cubesched.plugins.builtin.factors import (
+    ALIASES,
     DEFAULT_FACTORS,
+    FACTORS,
     AveragedFactors,
     weighted_average,
 )
@@ -44,6 +46,7 @@ NAME: Final = "real_time_weighted_average"
 class RealTimeWeightedAverageArgs(FactorArgs):
     """Arguments of `real_time_weighted_average`."""
 
+    known: ClassVar = (*FACTORS, *ALIASES)
     factors: AveragedFactors = dict.fromkeys(DEFAULT_FACTORS, 1.0)
     """What is averaged: a list of names, or a map from name to weight."""
 
