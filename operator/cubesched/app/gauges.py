@@ -49,6 +49,8 @@ class Gauges:
                 blocked[("profile", profile), ("guard", no.blocked_by or no.reason)] += 1
         self._all("cubesched_pending_requests", dict(pending))
         self._all("cubesched_unschedulable_requests", dict(blocked))
+        unconfirmed = len(scheduler.modes.directly_bound)
+        self._meter.set("cubesched_directly_bound_requests", float(unconfirmed))
 
     def _profile_of(self, item: Item) -> str:
         no = self._replica.scheduler.waking.nos.get(item.uid)

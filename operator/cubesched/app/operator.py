@@ -74,8 +74,15 @@ class Operator:
             names=lambda: self.replica.fleet.columns.names,
         )
         applier = StatusApplier(self._transport, self.replica.gate)
+        modes = self.replica.scheduler.modes
         self.policy_reconciler = PolicyReconciler(
-            self.policy, self._transport, applier, self, wall=clock.wall, rng=dice
+            self.policy,
+            self._transport,
+            applier,
+            self,
+            note=lambda: modes.note,
+            wall=clock.wall,
+            rng=dice,
         )
         self.node_verdicts = NodeVerdicts(applier, self, wall=clock.wall, rng=dice)
         self.server = TelemetryServer(self.meter, host=settings.http_host, port=settings.http_port)
@@ -89,6 +96,7 @@ class Operator:
     def _connect_parts(self) -> None:
         self.meter.before_scrape(Gauges(self.replica, self.policy, self.meter).refresh)
         self.policy.on_change.append(self.replica.policy_changed)
+        self.replica.scheduler.modes.on_note.append(self.policy_reconciler.poke)
         self.policy.on_reject.append(self._count_rejected)
         self.replica.membership.changed.append(self.policy_reconciler.poke)
         self.replica.membership.changed.append(self.node_verdicts.poke)

@@ -47,6 +47,12 @@ class Replica:
         self.identity, self._clock, self._meter = identity, clock, meter
         self.fleet = Fleet(monotonic=clock.monotonic, wall=clock.wall)
         self.gate = WriteGate()
+        self.membership = Membership(
+            identity=identity,
+            leases=leases,
+            revision=lambda: policy.current.revision if policy.current else "",
+            monotonic=clock.monotonic,
+        )
         self.scheduler = Scheduler(
             identity=identity,
             fleet=self.fleet,
@@ -57,11 +63,7 @@ class Replica:
             events=events,
             new_id=new_id,
             random=random,
-        )
-        self.membership = Membership(
-            identity=identity,
-            leases=leases,
-            revision=lambda: policy.current.revision if policy.current else "",
+            everyone_runs=self.membership.everyone_runs,
         )
         self.membership.changed.append(self._share)
         self.watches = self._streams(partial(ListWatch, transport, rng=random), verifier)

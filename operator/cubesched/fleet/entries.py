@@ -105,6 +105,11 @@ class Entry:
         return self.resume or (self.reservation_id and sandbox_name(self.uid, self.reservation_id))
 
     @property
+    def confirmation(self) -> str:
+        """Who confirms its reservation: operator, agent, or none; operator without one."""
+        return self.status.reservation.confirmation if self.status.reservation else "operator"
+
+    @property
     def full_weight(self) -> Weight:
         """What its reservation admitted, also while it is paused and counts less."""
         return _stamped(self.status.reservation)

@@ -41,14 +41,16 @@ class PolicyReconciler:
         statuses: StatusApplier,
         membership: Membership,
         *,
+        note: Callable[[], str],
         wall: Callable[[], float],
         rng: Callable[[], float],
     ) -> None:
-        """`wall` is Unix time for conditions; `rng` gives numbers in [0, 1) for jitter."""
+        """`note` tells what to know of the running config; `wall` is Unix time; `rng`: jitter."""
         self._policy = policy
         self._transport = transport
         self._statuses = statuses
         self._membership = membership
+        self._note = note
         self._wall = wall
         self._pace = Pace(rng)
 
@@ -99,7 +101,7 @@ class PolicyReconciler:
             revisions = [member.policy_revision for member in self._membership.members()]
             desired = profile_status(subject, verdict, running, revisions=revisions, now=now)
         else:
-            desired = config_status(subject, verdict, running, now=now)
+            desired = config_status(subject, verdict, running, note=self._note(), now=now)
         return status_change(subject, desired, owned=OWNED_FIELDS)
 
     async def _write(self, subject: PolicyObject, status: Mapping[str, Any]) -> bool:

@@ -43,12 +43,13 @@ def profile_status(
 
 
 def config_status(
-    subject: PolicyObject, verdict: Verdict, running: PolicySet | None, *, now: str
+    subject: PolicyObject, verdict: Verdict, running: PolicySet | None, *, note: str, now: str
 ) -> Status:
-    """Return a SchedulerConfig's whole status."""
+    """Return a SchedulerConfig's whole status; `note`: what to know while it is Active."""
     write = _Conditions(subject, now)
     write.add("Accepted", *_accepted(verdict))
-    write.add("Active", *_active(subject, verdict, running))
+    is_active, reason, message = _active(subject, verdict, running)
+    write.add("Active", is_active, reason, f"{message} {note}".strip() if is_active else message)
     write.add("FactoryProfilesActive", *_factory(running))
     status: Status = {"conditions": write.conditions}
     if verdict.problems:

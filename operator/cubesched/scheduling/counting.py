@@ -64,7 +64,10 @@ class Counting:
         entry = change.after
         if entry is None:
             self.first_seen.pop(change.uid, None)
-        elif entry.phase in {"Running", "Failed"}:
+            return
+        if _is_claimed(change) and entry.replica == self.identity:
+            self._tell_bound(entry)
+        if entry.phase in {"Running", "Failed"}:
             since = self.first_seen.pop(change.uid, None)
             if since is not None:
                 self.meter.observe(
@@ -78,9 +81,11 @@ class Counting:
         """Announce a binding that this replica has confirmed; count a reservation it lost."""
         if after is None or rejected:
             return
-        if write.intent is Intent.CONFIRM and after.phase == "Bound":
+        is_first = write.intent in {Intent.RESERVE, Intent.BIND}
+        is_lost = is_first and after.replica != self.identity
+        if write.intent in {Intent.CONFIRM, Intent.BIND} and after.phase == "Bound" and not is_lost:
             self._tell_bound(after)
-        if write.intent is Intent.RESERVE and after.replica != self.identity:
+        if is_lost:
             profile = str(write.status.get("profile", ""))
             self.meter.inc("cubesched_bind_conflicts_total", profile=profile, kind="write")
 
@@ -94,3 +99,10 @@ class Counting:
             note=f"bound to {entry.node}",
             action="Binding",
         )
+
+
+def _is_claimed(change: Change) -> bool:
+    """Tell whether this event shows a reservation that its node's agent has confirmed."""
+    before, after = change.before, change.after
+    was_reserved = before is not None and before.phase == "Reserved"
+    return was_reserved and after is not None and after.phase == "Starting"

@@ -32,6 +32,7 @@ class Intent(StrEnum):
     RESERVE = "reserve"
     MOVE = "move"
     CONFIRM = "confirm"
+    BIND = "bind"
     UNDO = "undo"
     REPORT = "report"
     END = "end"
@@ -42,6 +43,7 @@ _PRIORITY = {
     Intent.MOVE: 0,
     Intent.UNDO: 0,
     Intent.RESERVE: 1,
+    Intent.BIND: 1,
     Intent.END: 1,
     Intent.REPORT: 2,
 }
@@ -55,6 +57,8 @@ class Write:
     intent: Intent
     status: dict[str, Any]
     started: float
+    may_repeat: Callable[[], bool]
+    """Whether it may be sent again when its outcome is unknown."""
     settled: bool = False
     answered: float | None = None
     landed_reply: bool = False
@@ -81,9 +85,16 @@ class InFlight:
         """Tell whether a write for this request is under way."""
         return uid in self.writes
 
-    def start(self, entry: Entry, intent: Intent, status: dict[str, Any]) -> None:
+    def start(
+        self,
+        entry: Entry,
+        intent: Intent,
+        status: dict[str, Any],
+        *,
+        may_repeat: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Write `status`, conditional on the version of `entry`."""
-        write = Write(entry, intent, status, self.clock.monotonic())
+        write = Write(entry, intent, status, self.clock.monotonic(), may_repeat)
         self.writes[entry.uid] = write
         task = asyncio.get_running_loop().create_task(self._send(write))
         self._tasks.add(task)
@@ -139,8 +150,12 @@ class InFlight:
             await self._send_until_answered(write)
         except Exception:
             _LOG.exception("a %s of %s failed", write.intent, write.entry.key)
-            if not write.settled:
-                self._settle(write, write.entry, "the write failed")
+            self._let_go(write, "the write failed")
+
+    def _let_go(self, write: Write, why: str) -> None:
+        """Settle a write that will not be sent again, unless the stream was faster."""
+        if not write.settled:
+            self._settle(write, write.entry, why)
 
     async def _send_until_answered(self, write: Write) -> None:
         delay = FIRST_RETRY_SECONDS
@@ -151,6 +166,8 @@ class InFlight:
             if outcome is Outcome.UNKNOWN:
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_RETRY_SECONDS)
+                if not write.may_repeat():
+                    self._let_go(write, "it is not to be sent again")
                 continue
             write.answered = self.clock.monotonic()
             write.landed_reply = outcome is Outcome.LANDED

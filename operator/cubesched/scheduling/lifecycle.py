@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cubesched.core.decision import Reason
+from cubesched.core.scheduler_settings import Confirmation
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
@@ -38,9 +39,9 @@ class Lifecycle:
     _at: int = -NODES_PER_SWEEP
 
     def meet(self, change: Change) -> None:
-        """Note since when a request is Bound, by this replica's clock."""
+        """Note since when a request waits for its agent, by this replica's clock."""
         entry = change.after
-        if entry is None or entry.phase != "Bound":
+        if entry is None or not _awaits_its_agent(entry):
             self._bound_since.pop(change.uid, None)
         elif self._bound_since.get(change.uid, ("", 0.0))[0] != entry.reservation_id:
             self._bound_since[change.uid] = (entry.reservation_id, self.clock.monotonic())
@@ -108,3 +109,9 @@ class Lifecycle:
         if entry.uid not in self.inflight and now >= self._not_before.get(entry.uid, now):
             self._not_before[entry.uid] = now + AGAIN_SECONDS
             self.inflight.start(entry, Intent.END, status)
+
+
+def _awaits_its_agent(entry: Entry) -> bool:
+    """Tell whether the node's agent is next to act: it is bound, or the agent's to confirm."""
+    is_agents = entry.phase == "Reserved" and entry.confirmation == Confirmation.AGENT
+    return entry.phase == "Bound" or is_agents

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 
 from cubesched.core.errors import ApiError
@@ -20,12 +21,20 @@ ADMISSION_VERSION = 1
 class Membership:
     """Renews this replica's Lease and follows the others'; `changed` is called when they change."""
 
-    def __init__(self, *, identity: str, leases: Leases, revision: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        *,
+        identity: str,
+        leases: Leases,
+        revision: Callable[[], str],
+        monotonic: Callable[[], float],
+    ) -> None:
         self.identity = identity
         self.members: tuple[Member, ...] = (Member(identity, admission_version=ADMISSION_VERSION),)
         self.changed: list[Callable[[], None]] = []
-        self._leases, self._revision = leases, revision
+        self._leases, self._revision, self._monotonic = leases, revision, monotonic
         self._published = ""
+        self._looked_at: float | None = None
 
     @property
     def identities(self) -> tuple[str, ...]:
@@ -35,6 +44,18 @@ class Membership:
     def owns(self, key: str) -> bool:
         """Tell whether `key` (a uid) is this replica's share."""
         return owner(key, self.identities) == self.identity
+
+    def everyone_runs(self, revision: str) -> bool:
+        """Tell whether every live Lease, this replica's own too, shows this policy revision.
+
+        No while the Leases were not seen for so long that this replica's own may have expired.
+        """
+        seen_for = math.inf if self._looked_at is None else self._monotonic() - self._looked_at
+        return (
+            seen_for < LEASE_SECONDS
+            and self._published == revision
+            and all(member.policy_revision == revision for member in self.members)
+        )
 
     async def run(self) -> None:
         """Renew and look around until cancelled; an unreachable server changes nothing."""
@@ -54,7 +75,7 @@ class Membership:
 
     async def refresh(self) -> None:
         """Renew this replica's Lease and read the others'."""
-        revision = self._revision()
+        revision, began = self._revision(), self._monotonic()
         await self._leases.renew(
             self.identity,
             duration_seconds=LEASE_SECONDS,
@@ -67,6 +88,7 @@ class Membership:
         live = [replica.member for replica in await self._leases.members()]
         others = [member for member in live if member.identity != self.identity]
         members = tuple(sorted([me, *others], key=lambda member: member.identity))
+        self._looked_at = began
         if members != self.members:
             self.members = members
             for tell in self.changed:

@@ -15,6 +15,7 @@ from cubesched.scheduling import statuses
 from cubesched.scheduling.attempts import Attempts, No, Yes
 from cubesched.scheduling.counting import Counting
 from cubesched.scheduling.inflight import InFlight, Intent, Write
+from cubesched.scheduling.modes import Modes
 from cubesched.scheduling.parts import Means, parts_of
 from cubesched.scheduling.ports import Clock, Events, Meter, Policy, Writer
 from cubesched.scheduling.queue import Item, Queue
@@ -46,6 +47,7 @@ class Scheduler:
         events: Events,
         new_id: Callable[[], str],
         random: Callable[[], float],
+        everyone_runs: Callable[[str], bool],
     ) -> None:
         self.identity = identity
         self.fleet, self.policy, self.clock = fleet, policy, clock
@@ -55,19 +57,20 @@ class Scheduler:
         self.queue = Queue(random)
         self.attempts = Attempts(fleet, policy, clock)
         self.inflight = InFlight(writer, clock, self._settled)
+        self.modes = Modes(policy, everyone_runs)
         self.reservations = Reservations(
             identity=identity,
             fleet=fleet,
             inflight=self.inflight,
             clock=clock,
             meter=meter,
+            modes=self.modes,
             new_id=new_id,
             redecide=self._redecide,
             members=lambda: self.members,
         )
-        self.parts = parts_of(
-            Means(fleet, policy, self.inflight, self.reservations, clock, meter, self.owns)
-        )
+        means = Means(fleet, policy, self.inflight, self.reservations, clock, meter, self.owns)
+        self.parts = (self.modes, *parts_of(means))
         self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
         self.waking = Waking(self.queue, self.attempts, clock, self._not_before, self.reporter.note)
         self._turn = asyncio.Event()

@@ -12,6 +12,7 @@ import msgspec
 from cubesched.api.conditions import put_condition
 from cubesched.api.timestamps import timestamp
 from cubesched.core.decision import Reason, ResumeReason
+from cubesched.core.scheduler_settings import Confirmation
 from cubesched.fleet.entries import Entry, Weight
 
 Status = dict[str, Any]
@@ -61,9 +62,15 @@ def reserved(
     profile: str,
     revision: str,
     attempts: int,
+    confirmation: Confirmation,
+    score: float,
     wall: float,
 ) -> Status:
-    """Pending or Reserved -> Reserved on `node`, under a new id."""
+    """Pending or Reserved -> Reserved on `node`, under a new id.
+
+    Where the operator does not confirm it, this is its last write of the placement, so the score
+    goes with it.
+    """
     status = copied(entry)
     for key in ("explanation", "nextAttemptTime", "score"):
         status.pop(key, None)
@@ -83,25 +90,37 @@ def reserved(
             "diskBytes": weight.disk_bytes,
         },
     )
+    if confirmation is not Confirmation.OPERATOR:
+        status["reservation"]["confirmation"] = str(confirmation)
+        status["score"] = _shown(score)
     return status
 
 
 def bound(entry: Entry, *, line: str, score: float | None, wall: float) -> Status:
     """Reserved -> Bound; `line` explains the choice when this replica made it."""
     status = copied(entry)
+    if score is not None:
+        status["score"] = _shown(score)
+    return _bind(status, line=line, wall=wall, generation=entry.generation)
+
+
+def bound_directly(reserved: Status, *, line: str, wall: float, generation: int) -> Status:
+    """Pending -> Bound in one write: the `reserved` status, as if it had been confirmed."""
+    return _bind(reserved, line=line, wall=wall, generation=generation)
+
+
+def _bind(status: Status, *, line: str, wall: float, generation: int) -> Status:
     status["phase"] = "Bound"
     if line:
         status["explanation"] = line
-    if score is not None:
-        status["score"] = f"{score:.2f}"
     set_condition(
         status,
         SCHEDULED,
         "True",
         reason="Bound",
-        message=f"bound to {entry.node}",
+        message=f"bound to {status['nodeName']}",
         wall=wall,
-        generation=entry.generation,
+        generation=generation,
     )
     return status
 
@@ -213,6 +232,10 @@ def waiting(
         generation=entry.generation,
     )
     return status
+
+
+def _shown(score: float) -> str:
+    return f"{score:.2f}"
 
 
 def _storable(attempts: int) -> int:

@@ -31,6 +31,20 @@ async def test_only_confirmed_requests_over_commit_a_node(world: World) -> None:
 
 
 @in_world()
+async def test_what_nobody_confirmed_is_shown_while_it_is_on_a_node(world: World) -> None:
+    assert "cubesched_directly_bound_requests 0.0" in scraped(world)
+    direct = {"id": "id-1", "replica": "replica-x", "confirmation": "none"}
+    world.server.create("a", phase="Running", node="n1", reservation=direct)
+    world.server.create("b", phase="Running", node="n1", reservation={"id": "id-2"})
+    await settle(0.1)
+    assert "cubesched_directly_bound_requests 1.0" in scraped(world)
+
+    world.server.patch_status("a", phase="Succeeded")
+    await settle(0.1)
+    assert "cubesched_directly_bound_requests 0.0" in scraped(world)
+
+
+@in_world()
 async def test_a_waiting_request_is_counted_by_its_queue_and_by_what_blocks_it(
     world: World,
 ) -> None:

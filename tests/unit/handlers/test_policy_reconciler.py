@@ -24,12 +24,13 @@ class World:
         self.cluster = Cluster()
         self.replicas = Replicas()
         self.policy = ActivePolicy()
-        self.seconds = 0.0
+        self.seconds, self.note = 0.0, ""
         self.reconciler = PolicyReconciler(
             self.policy,
             self.cluster,
             self.cluster,
             self.replicas,
+            note=lambda: self.note,
             wall=self.tick,
             rng=lambda: 0.5,
         )
@@ -85,6 +86,20 @@ async def test_a_second_look_at_the_same_state_writes_nothing(world: World) -> N
     await world.reconciler.reconcile()
 
     assert world.cluster.writes == []
+
+
+async def test_what_is_to_be_known_of_the_config_is_in_its_condition_while_it_holds(
+    world: World,
+) -> None:
+    def told() -> str:
+        stored = world.cluster.objects["schedulerconfigs/default"]["status"]["conditions"]
+        return str(next(c["message"] for c in stored if c["type"] == "Active"))
+
+    world.cluster.put(CONFIGS, a_body("default", {}))
+    for note in ("Beware.", ""):
+        world.note = note
+        await world.reconciler.reconcile()
+        assert ("Beware." in told()) == bool(note)
 
 
 async def test_a_profile_that_vanished_unseen_leaves_the_set(world: World) -> None:

@@ -33,10 +33,12 @@ def policy() -> ActivePolicy:
     return active
 
 
-def written(policy: ActivePolicy, subject: PolicyObject, *revisions: str, now: str = NOW) -> Status:
+def written(
+    policy: ActivePolicy, subject: PolicyObject, *revisions: str, note: str = "", now: str = NOW
+) -> Status:
     verdict = policy.verdict(subject)
     if subject.kind == CONFIG_KIND:
-        return config_status(subject, verdict, policy.current, now=now)
+        return config_status(subject, verdict, policy.current, note=note, now=now)
     return profile_status(subject, verdict, policy.current, revisions=revisions, now=now)
 
 
@@ -126,6 +128,19 @@ def test_a_config_tells_whether_the_factory_profiles_run(policy: ActivePolicy) -
         "Active": ("True", "Running"),
         "FactoryProfilesActive": ("False", "ProfilesActive"),
     }
+
+
+def test_a_running_config_tells_what_is_to_be_known_of_it_and_no_other_does(
+    policy: ActivePolicy,
+) -> None:
+    config = a_config()
+    offer(policy, [], config)
+
+    known = written(policy, config, note="Beware.")
+    assert message(known, "Active") == f"Runs in revision {revision(policy)}. Beware."
+    assert message(written(policy, config), "Active") == f"Runs in revision {revision(policy)}."
+    later = a_config(generation=2)
+    assert "Beware" not in message(written(policy, later, note="Beware."), "Active")
 
 
 def test_a_config_can_switch_the_factory_profiles_off(policy: ActivePolicy) -> None:

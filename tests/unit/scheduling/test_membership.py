@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -62,7 +63,10 @@ class Group:
     def __init__(self) -> None:
         self.leases, self.revision, self.told = Leases(), "rev-1", 0
         self.membership = Membership(
-            identity="b", leases=self.leases, revision=lambda: self.revision
+            identity="b",
+            leases=self.leases,
+            revision=lambda: self.revision,
+            monotonic=lambda: asyncio.get_running_loop().time(),
         )
         self.membership.changed.append(self._count)
 
@@ -145,6 +149,65 @@ async def test_a_new_policy_revision_is_shown_within_a_second(group: Group) -> N
     await settle(1.0)
 
     assert group.leases.renewed[-1][2] == "rev-2"
+
+
+def others_on(group: Group, *revisions: str) -> None:
+    group.leases.others = [Member(f"a{n}", text) for n, text in enumerate(revisions)]
+
+
+@in_group
+async def test_everyone_runs_a_revision_when_each_live_lease_shows_it(group: Group) -> None:
+    assert not group.membership.everyone_runs("rev-1")  # not even this one's Lease shows it
+
+    group.run()
+    await settle(1.0)
+    assert group.membership.everyone_runs("rev-1")
+
+    others_on(group, "rev-1", "rev-1")
+    await settle(RENEW_SECONDS + 1.0)
+    assert group.membership.everyone_runs("rev-1")
+
+
+@in_group
+async def test_one_lease_with_another_revision_or_none_is_enough(group: Group) -> None:
+    group.run()
+    for other in ("rev-0", ""):
+        others_on(group, "rev-1", other)
+        await settle(RENEW_SECONDS + 1.0)
+        assert not group.membership.everyone_runs("rev-1")
+
+
+@in_group
+async def test_a_revision_is_run_by_everyone_only_once_the_own_lease_shows_it(
+    group: Group,
+) -> None:
+    group.run()
+    await settle(1.0)
+    others_on(group, "rev-2")
+    group.revision = "rev-2"
+    assert not group.membership.everyone_runs("rev-2")
+
+    await settle(1.0)
+    assert group.membership.everyone_runs("rev-2")
+    assert not group.membership.everyone_runs("rev-1")
+
+
+@in_group
+async def test_leases_seen_too_long_ago_say_nothing_of_everyone(group: Group) -> None:
+    group.run()
+    await settle(1.0)
+    logging.disable(logging.CRITICAL)
+    group.leases.is_down = True
+    await settle(LEASE_SECONDS - 6.0)
+    assert group.membership.everyone_runs("rev-1")
+
+    await settle(6.0)
+    assert not group.membership.everyone_runs("rev-1")
+
+    group.leases.is_down = False
+    await settle(6.0)
+    logging.disable(logging.NOTSET)
+    assert group.membership.everyone_runs("rev-1")
 
 
 @in_group

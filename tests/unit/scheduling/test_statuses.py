@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.fleet.objects import a_request_object
 
+from cubesched.core.scheduler_settings import Confirmation
 from cubesched.fleet.entries import Entry, Weight, read_entry
 from cubesched.scheduling import statuses
 
@@ -19,7 +20,9 @@ def an_entry(phase: str = "", node: str = "", **fields: Any) -> Entry:
     return read_entry(a_request_object(phase=phase, node=node, generation=3, **fields))
 
 
-def reserved(entry: Entry, *, attempts: int = 4) -> statuses.Status:
+def reserved(
+    entry: Entry, *, attempts: int = 4, confirmation: Confirmation = Confirmation.OPERATOR
+) -> statuses.Status:
     return statuses.reserved(
         entry,
         node="n1",
@@ -30,6 +33,8 @@ def reserved(entry: Entry, *, attempts: int = 4) -> statuses.Status:
         profile="p",
         revision="rev",
         attempts=attempts,
+        confirmation=confirmation,
+        score=61.256,
         wall=WALL,
     )
 
@@ -164,6 +169,28 @@ def test_a_status_that_is_none_starts_empty(broken: bytes) -> None:
     object.__setattr__(entry, "status_raw", broken)
 
     assert statuses.copied(entry) == {}
+
+
+def test_a_reservation_for_the_agent_says_so_and_carries_the_score() -> None:
+    status = reserved(an_entry(), confirmation=Confirmation.AGENT)
+
+    assert status["reservation"]["confirmation"] == "agent"
+    assert status["score"] == "61.26"
+    assert "explanation" not in status
+
+
+def test_a_direct_binding_is_a_reservation_and_its_binding_in_one() -> None:
+    entry = an_entry(conditions=[{"type": "Scheduled", "status": "False", "reason": "NoNodes"}])
+    first = reserved(entry, confirmation=Confirmation.NONE)
+    status = statuses.bound_directly(dict(first), line="a line", wall=WALL, generation=3)
+
+    assert status["phase"] == "Bound"
+    assert status["reservation"] == first["reservation"]
+    assert status["reservation"]["confirmation"] == "none"
+    assert (status["score"], status["explanation"]) == ("61.26", "a line")
+    condition = status["conditions"][0]
+    assert (condition["status"], condition["reason"]) == ("True", "Bound")
+    assert condition["message"] == "bound to n1"
 
 
 @pytest.mark.parametrize(("attempts", "stored"), [(1 << 31, (1 << 31) - 1), (-4, 0)])

@@ -233,6 +233,7 @@ class World:
         self.lag_seconds = 0.001
         self.is_beating = True
         self.cut_off = False
+        self.everyone_runs = True
         self.scheduler = Scheduler(
             identity=ME,
             fleet=self.fleet,
@@ -243,6 +244,7 @@ class World:
             events=self.events,
             new_id=self._new_id,
             random=lambda: 0.5,
+            everyone_runs=lambda _revision: self.everyone_runs,
         )
         self.server.tell = self._tell
         self._on_its_way: deque[tuple[str, bytes, int]] = deque()

@@ -106,6 +106,13 @@ METRICS: Final = (
         "Nodes whose confirmed requests exceed their limits; profile is empty.",
     ),
     Metric(
+        "cubesched_directly_bound_requests",
+        Kind.GAUGE,
+        (),
+        "Requests on nodes that nobody confirmed; while there are any, a node may be"
+        " over-committed.",
+    ),
+    Metric(
         "cubesched_nodes",
         Kind.GAUGE,
         ("state",),
