@@ -24,6 +24,7 @@ COMMANDS: Final[dict[str, str]] = {
     "demo": "place a thousand sandboxes on a real control plane on this machine",
     "run": "run one replica of the operator; start as many as you like",
     "agent": "simulated nodes that register, report and run what is bound to them",
+    "relay": "one watch of all requests for the agents of a large fleet",
     "local": "a real control plane on this machine: up, down, status, kubeconfig",
     "generate": "write what follows from the models: CRDs, roles, admission rules, reference",
 }

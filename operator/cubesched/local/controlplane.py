@@ -58,6 +58,8 @@ class LocalControlPlane:
     server: str
     """`https://127.0.0.1:PORT`."""
     ca_file: Path
+    relay_certificate: Path
+    """For a `cubesched relay` on this machine; its key beside it ends in `.key`."""
     redis_url: str
     binaries: Binaries
 
@@ -161,9 +163,12 @@ class LocalControlPlane:
         folder = self.directory / "pki"
         folder.mkdir(mode=0o700)
         self.ca_file = write_private(folder / "ca.crt", self._authority.certificate)
-        server, tokens = self._authority.issue_server(), service_account_keys()
-        write_private(folder / "server.crt", server.certificate)
-        write_private(folder / "server.key", server.key)
+        self.relay_certificate = folder / "relay.crt"
+        tokens = service_account_keys()
+        for name, owner in (("server", "kube-apiserver"), ("relay", "cubesched-relay")):
+            served = self._authority.issue_server(owner)
+            write_private(folder / f"{name}.crt", served.certificate)
+            write_private(folder / f"{name}.key", served.key)
         write_private(folder / "service-account.pub", tokens.certificate)
         write_private(folder / "service-account.key", tokens.key)
         admin = self._authority.issue_client(*_ADMIN)

@@ -52,12 +52,12 @@ class Authority:
         )
         self.certificate = self._certificate.public_bytes(serialization.Encoding.PEM)
 
-    def issue_server(self) -> Credential:
-        """Issue the certificate of the API server, valid for loopback only."""
+    def issue_server(self, common_name: str = "kube-apiserver") -> Credential:
+        """Issue the certificate of the API server or of another one, valid for loopback only."""
         names: list[x509.GeneralName] = [x509.DNSName(name) for name in _SERVER_NAMES]
         names += [x509.IPAddress(ipaddress.ip_address(address)) for address in _SERVER_ADDRESSES]
         return self._issue(
-            subject=[x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")],
+            subject=[x509.NameAttribute(NameOID.COMMON_NAME, common_name)],
             purpose=ExtendedKeyUsageOID.SERVER_AUTH,
             extra=[x509.SubjectAlternativeName(names)],
         )

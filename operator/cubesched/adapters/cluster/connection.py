@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from cubesched.adapters.cluster.credentials import TokenFile
-from cubesched.adapters.cluster.kubeconfig import from_kubeconfig, tls_context
+from cubesched.adapters.cluster.kubeconfig import (
+    client_certificate_for,
+    from_kubeconfig,
+    tls_context,
+)
 from cubesched.adapters.cluster.wire import AiohttpTransport, Connection
 from cubesched.core.errors import ApiError, UsageError
 
-__all__ = ["AiohttpTransport", "Connection", "connect"]
+__all__ = ["AiohttpTransport", "Connection", "connect", "find_relay"]
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -35,6 +41,39 @@ async def connect(
     if response.status == 401:
         raise ApiError(f"{connection.server} does not accept these credentials", 401)
     return connection
+
+
+async def find_relay(
+    url: str,
+    kubeconfig: str | None,
+    context: str | None = None,
+    *,
+    ca_file: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Connection:
+    """Return how an agent reaches a relay, without talking to it: one that is away is waited for.
+
+    With https the kubeconfig's client certificate says who we are, and `ca_file`, or without one
+    the kubeconfig's authority, who the relay is. Plain http is for loopback addresses.
+    """
+    parts = urlsplit(url)
+    server = url.rstrip("/")
+    if parts.path.strip("/") or parts.query or not parts.hostname:
+        raise UsageError(f"the relay's URL is https://HOST:PORT; found {url}")
+    if parts.scheme == "http" and is_loopback(parts.hostname):
+        return Connection(server)
+    if parts.scheme != "https":
+        raise UsageError(f"a relay that is not on this machine needs https://; found {url}")
+    paths = kubeconfig or environ.get("KUBECONFIG", "") or str(_default_kubeconfig())
+    return await client_certificate_for(server, paths, context, ca_file=ca_file)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches `host`."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 async def find(

@@ -22,14 +22,11 @@ BROKEN: Final = (ConfigException, yaml.YAMLError, OSError, LookupError, TypeErro
 
 async def from_kubeconfig(paths: str, context: str | None) -> Connection:
     """Load one kubeconfig, or several joined by the path separator; UsageError when unusable."""
-    if not _existing(paths):
-        raise UsageError(f"kubeconfig {paths} does not exist")
+    _check_existing(paths)
     configuration = Configuration()
     try:
         user = _user_of(paths, context)
-        loader = await load_kube_config(  # type: ignore[no-untyped-call]
-            paths, context=context, client_configuration=configuration, persist_config=False
-        )
+        loader = await _load(paths, context, configuration)
         return Connection(
             configuration.host.rstrip("/"),
             tls=_tls_of(configuration),
@@ -39,6 +36,33 @@ async def from_kubeconfig(paths: str, context: str | None) -> Connection:
         )
     except BROKEN as error:
         raise UsageError(f"kubeconfig {paths}: {_one_line(error)}") from error
+
+
+async def client_certificate_for(
+    server: str, paths: str, context: str | None, *, ca_file: str | None
+) -> Connection:
+    """Return how to reach another HTTPS server with the client certificate of a kubeconfig.
+
+    No token is ever sent there. The server is believed when `ca_file` signed its certificate, or
+    without one the authority of the kubeconfig's cluster. UsageError when there is no certificate.
+    """
+    _check_existing(paths)
+    configuration = Configuration()
+    try:
+        await _load(paths, context, configuration)
+        if not configuration.cert_file:
+            raise UsageError(f"kubeconfig {paths}: {server} needs a client certificate, found none")
+        tls = tls_context(ca_file or configuration.ssl_ca_cert)
+        tls.load_cert_chain(configuration.cert_file, configuration.key_file)
+    except BROKEN as error:
+        raise UsageError(f"kubeconfig {paths}: {_one_line(error)}") from error
+    return Connection(server, tls=tls)
+
+
+async def _load(paths: str, context: str | None, configuration: Configuration) -> Any:
+    return await load_kube_config(  # type: ignore[no-untyped-call]
+        paths, context=context, client_configuration=configuration, persist_config=False
+    )
 
 
 def tls_context(ca_file: str | None, *, verify: bool = True) -> ssl.SSLContext:
@@ -52,9 +76,10 @@ def tls_context(ca_file: str | None, *, verify: bool = True) -> ssl.SSLContext:
     return context
 
 
-def _existing(paths: str) -> list[Path]:
+def _check_existing(paths: str) -> None:
     files = [Path(part).expanduser() for part in paths.split(os.pathsep) if part]
-    return [file for file in files if file.is_file()]
+    if not any(file.is_file() for file in files):
+        raise UsageError(f"kubeconfig {paths} does not exist")
 
 
 def _tls_of(configuration: Configuration) -> ssl.SSLContext | None:

@@ -68,6 +68,7 @@ class ListWatch:
         page_size: int = 500,
         idle_seconds: float = 75.0,
         spread_seconds: float = 0.0,
+        watch_seconds: tuple[int, int] = WATCH_SECONDS,
         on_restart: Callable[[str], None] | None = None,
         verify: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -76,7 +77,9 @@ class ListWatch:
         `rng` gives numbers in [0, 1). `verify` runs at every connect and raises Gone when the
         server's history went backwards in a way that versions alone do not show. `on_restart`
         hears why each broken watch or list broke. Many clients of one server set
-        `spread_seconds`, so that they do not all list at once after it restarts.
+        `spread_seconds`, so that they do not all list at once after it restarts. The server
+        sends a bookmark 1 to 2 s before the end of a watch: short `watch_seconds` keep the
+        position young where nothing else happens.
         """
         self._transport = transport
         self._path = resource_path
@@ -86,6 +89,7 @@ class ListWatch:
         self._page_size = page_size
         self._idle_seconds = idle_seconds
         self._spread_seconds = spread_seconds
+        self._watch_seconds = watch_seconds
         self._on_restart = on_restart or (lambda _reason: None)
         self._verify = verify
         self._backoff = Backoff(rng)
@@ -192,9 +196,10 @@ class ListWatch:
                 self._backoff.reset()
         if loop.time() - opened_at < 1.0:
             raise ApiError("the server closed the watch at once")
+        self._backoff.reset()
 
     def _watch_params(self) -> dict[str, str]:
-        shortest, longest = WATCH_SECONDS
+        shortest, longest = self._watch_seconds
         return {
             **self._selector,
             "watch": "1",

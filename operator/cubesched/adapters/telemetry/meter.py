@@ -15,7 +15,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from cubesched.adapters.telemetry.table import METRICS, Kind, Metric
+from cubesched.adapters.telemetry.table import METRICS, Kind, Metric, Program
 from cubesched.adapters.version import program_version
 
 Instrument = Counter | Gauge | Histogram
@@ -27,11 +27,17 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 class Meter:
     """One process's metrics; names and labels outside the table raise KeyError or ValueError."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry | None = None,
+        *,
+        program: Program = Program.OPERATOR,
+    ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry if registry is not None else CollectorRegistry()
-        self._labels = {metric.name: metric.labels for metric in METRICS}
-        self._families = {metric.name: self._build(metric) for metric in METRICS}
+        metrics = [metric for metric in METRICS if program in metric.programs]
+        self._labels = {metric.name: metric.labels for metric in metrics}
+        self._families = {metric.name: self._build(metric) for metric in metrics}
         self._series: dict[str, dict[Values, Instrument]] = {name: {} for name in self._labels}
         self._refreshers: list[Callable[[], None]] = []
         python = platform.python_version()

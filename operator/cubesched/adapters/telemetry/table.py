@@ -18,6 +18,18 @@ class Kind(Enum):
     HISTOGRAM = "histogram"
 
 
+class Program(Enum):
+    """The programs that export metrics."""
+
+    OPERATOR = "operator"
+    RELAY = "relay"
+
+
+OPERATOR_ONLY: Final = frozenset({Program.OPERATOR})
+RELAY_ONLY: Final = frozenset({Program.RELAY})
+BOTH: Final = frozenset(Program)
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One row of the table."""
@@ -29,6 +41,8 @@ class Metric:
     help: str
     buckets: tuple[float, ...] = ()
     """Upper bounds in seconds, for histograms."""
+    programs: frozenset[Program] = OPERATOR_ONLY
+    """Those that export it."""
 
 
 DECISION_BUCKETS: Final = (
@@ -147,12 +161,14 @@ METRICS: Final = (
         Kind.COUNTER,
         ("resource",),
         "Lists and watches that broke and were begun again.",
+        programs=BOTH,
     ),
     Metric(
         "cubesched_watch_age_seconds",
         Kind.GAUGE,
         ("resource",),
         "Time since the last event, bookmark or list of a resource.",
+        programs=BOTH,
     ),
     Metric(
         "cubesched_flush_rescues_total",
@@ -177,11 +193,55 @@ METRICS: Final = (
         Kind.COUNTER,
         (),
         "Times that something held the event loop for longer than the bound.",
+        programs=BOTH,
+    ),
+    Metric(
+        "cubesched_relay_watches",
+        Kind.GAUGE,
+        (),
+        "Watches of node agents that are open.",
+        programs=RELAY_ONLY,
+    ),
+    Metric(
+        "cubesched_relay_events_total",
+        Kind.COUNTER,
+        ("kind",),
+        "Lines handed to open watches, by kind (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR).",
+        programs=RELAY_ONLY,
+    ),
+    Metric(
+        "cubesched_relay_answers_total",
+        Kind.COUNTER,
+        ("verb", "code"),
+        "Answers to agents, by what was asked (list, watch, probe or other) and HTTP status.",
+        programs=RELAY_ONLY,
+    ),
+    Metric(
+        "cubesched_relay_slow_watches_total",
+        Kind.COUNTER,
+        (),
+        "Watches closed because their agent did not read; it opens another where this one ended.",
+        programs=RELAY_ONLY,
+    ),
+    Metric(
+        "cubesched_relay_requests",
+        Kind.GAUGE,
+        (),
+        "SandboxRequests that name a node, all held in memory.",
+        programs=RELAY_ONLY,
+    ),
+    Metric(
+        "cubesched_relay_history_bytes",
+        Kind.GAUGE,
+        (),
+        "Size of the events remembered for agents that open a watch again.",
+        programs=RELAY_ONLY,
     ),
     Metric(
         "cubesched_build_info",
         Kind.GAUGE,
         ("version", "python"),
         "1, with the running version.",
+        programs=BOTH,
     ),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cubesched.adapters.cluster.connection import connect, find
+from cubesched.adapters.cluster.connection import connect, find, find_relay
 from cubesched.adapters.cluster.credentials import TokenFile
 from cubesched.core.errors import ApiError, UsageError
 from cubesched.local.pki import Authority
@@ -167,3 +167,84 @@ async def test_a_token_file_that_vanishes_for_a_moment_changes_nothing(tmp_path:
 async def test_a_token_file_that_never_was_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ApiError, match="token file"):
         await TokenFile(tmp_path / "none")()
+
+
+# A relay
+
+
+def a_certificate_kubeconfig(folder: Path, authority: Authority) -> str:
+    """Write a kubeconfig with a client certificate, and a token that must stay with the server."""
+    credential = authority.issue_client("cubesched:node:n1", ["cubesched:nodes"])
+    files = {"client.crt": credential.certificate, "client.key": credential.key}
+    for name, pem in files.items():
+        (folder / name).write_bytes(pem)
+    (folder / "ca.crt").write_bytes(authority.certificate)
+    path = a_kubeconfig(
+        folder,
+        server="https://cluster",
+        token="secret",
+        **{
+            "client-certificate": str(folder / "client.crt"),
+            "client-key": str(folder / "client.key"),
+        },
+    )
+    content = yaml.safe_load(Path(path).read_text())
+    content["clusters"][0]["cluster"]["certificate-authority"] = str(folder / "ca.crt")
+    Path(path).write_text(yaml.safe_dump(content))
+    return path
+
+
+async def test_a_relay_is_shown_the_certificate_and_never_the_token(tmp_path: Path) -> None:
+    kubeconfig = a_certificate_kubeconfig(tmp_path, Authority())
+
+    connection = await find_relay("https://relay:8443/", kubeconfig)
+
+    assert connection.server == "https://relay:8443"
+    assert connection.tls is not None
+    assert await connection.authorization() is None
+
+
+async def test_a_relay_is_believed_by_the_authority_that_was_named(tmp_path: Path) -> None:
+    kubeconfig = a_certificate_kubeconfig(tmp_path, Authority())
+    other = tmp_path / "other.crt"
+    other.write_bytes(Authority().certificate)
+
+    by_cluster = await find_relay("https://relay:8443", kubeconfig)
+    by_other = await find_relay("https://relay:8443", kubeconfig, ca_file=str(other))
+
+    assert by_cluster.tls is not None
+    assert by_other.tls is not None
+    assert by_cluster.tls.get_ca_certs() != by_other.tls.get_ca_certs()
+    assert len(by_other.tls.get_ca_certs()) == 1
+
+
+async def test_a_relay_needs_a_client_certificate(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="https://relay:1 needs a client certificate, found none"):
+        await find_relay("https://relay:1", a_kubeconfig(tmp_path, token="t"))
+    with pytest.raises(UsageError, match="/nonexistent does not exist"):
+        await find_relay("https://relay:1", "/nonexistent")
+    kubeconfig = a_certificate_kubeconfig(tmp_path, Authority())
+    with pytest.raises(UsageError, match="No such file"):
+        await find_relay("https://relay:1", kubeconfig, ca_file="/nonexistent")
+
+
+async def test_a_relay_on_this_machine_needs_nothing() -> None:
+    connection = await find_relay("http://127.0.0.1:8443", "/nonexistent")
+
+    assert (connection.server, connection.tls) == ("http://127.0.0.1:8443", None)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://relay:8443", "needs https://"),
+        ("http://10.0.0.1:8443", "needs https://"),
+        ("relay:8443", "https://HOST:PORT; found relay:8443"),
+        ("https://", "https://HOST:PORT"),
+        ("https://relay/apis", "https://HOST:PORT"),
+        ("ftp://relay", "needs https://"),
+    ],
+)
+async def test_another_url_is_refused(url: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        await find_relay(url, None)

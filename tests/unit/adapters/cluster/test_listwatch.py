@@ -283,6 +283,18 @@ def test_the_backoff_starts_afresh_after_a_watch_that_lasted() -> None:
     assert last.at - before.at == pytest.approx(30.15)
 
 
+def test_short_watches_are_good_ones_when_the_server_ends_them() -> None:
+    cut, short = ApiError("cut"), Watch([5.0], stays_open=False)
+    server = a_server(a_page(7), watches=(cut, cut, cut, short, cut, Watch([])))
+
+    follow(server, watch_seconds=(4, 7))
+
+    opened = [call.at for call in server.opened()]
+    assert server.opened()[0].params["timeoutSeconds"] == "5"
+    # 0.2 s doubled twice, and after the short watch that ended well 0.2 s again.
+    assert [round(b - a, 2) for a, b in pairwise(opened)] == [0.15, 0.3, 0.6, 5.0, 0.15]
+
+
 def test_a_watch_ended_by_the_server_after_its_time_opens_again_at_once() -> None:
     server = a_server(a_page(7), watches=(Watch([700.0], stays_open=False), Watch([])))
 

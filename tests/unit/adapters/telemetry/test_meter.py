@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cubesched.adapters.telemetry.meter import Meter
-from cubesched.adapters.telemetry.table import METRICS, Kind
+from cubesched.adapters.telemetry.table import METRICS, Kind, Program
 
 FORBIDDEN_LABELS = {"node", "request", "name", "namespace", "uid", "message", "error"}
 
@@ -123,3 +123,14 @@ def test_the_multiprocess_mode_of_the_client_library_does_no_harm(tmp_path: Path
     environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path), "PYTHONPATH": operator}
 
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+def test_each_program_exports_its_own_metrics_only() -> None:
+    relay, operator = Meter(program=Program.RELAY), Meter()
+
+    assert lines_of(relay, "cubesched_relay_watches") == ["cubesched_relay_watches 0.0"]
+    assert not lines_of(relay, "cubesched_redis_up")
+    assert not lines_of(operator, "cubesched_relay_")
+    assert lines_of(relay, "cubesched_build_info")
+    with pytest.raises(KeyError):
+        relay.set("cubesched_redis_up", 1)
