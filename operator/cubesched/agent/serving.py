@@ -58,15 +58,22 @@ async def serve(
     metrics: MetricsWriter,
     runtime: Runtime,
     stop: asyncio.Event,
+    relay: Transport | None = None,
 ) -> None:
-    """Be the agent of one node until `stop` is set; hold `hostlock.only_agent` around it."""
+    """Be the agent of one node until `stop` is set; hold `hostlock.only_agent` around it.
+
+    With `relay` the node's requests are listed and watched there; all else, and every write, goes
+    to the API server. While the relay is away nothing is learnt: there is no other way to fall
+    back to.
+    """
     rng = Random()  # noqa: S311 - spreads load, guards nothing
     agent = NodeAgent(node, writer=StatusWriter(transport, REQUESTS), runtime=runtime)
     registered = NodeObject(node, transport, applier=StatusApplier(transport))
 
     async def work() -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(follow_own(agent, transport, rng, spread_seconds=SPREAD_SECONDS))
+            stream = transport if relay is None else relay
+            group.create_task(follow_own(agent, stream, rng, spread_seconds=SPREAD_SECONDS))
             group.create_task(follow_node(agent, transport, rng, spread_seconds=SPREAD_SECONDS))
             group.create_task(publish([agent], metrics))
             await bring_up(agent, registered, setup, rng)

@@ -151,6 +151,8 @@ class SimulatedNode:
     registered: NodeObject
     setup: NodeSetup
     transport: Transport
+    stream: Transport
+    """Where its own requests are listed and watched."""
 
 
 class Simulation:
@@ -164,16 +166,19 @@ class Simulation:
         transport_as: Callable[[str], Transport],
         metrics: MetricsWriter,
         shared_transport: Transport | None = None,
+        relay_as: Callable[[str], Transport] | None = None,
         journal: Journal | None = None,
     ) -> None:
         """Build all nodes; nothing is sent yet.
 
         `transport_as` gives each node's own identity. With `shared_transport`, one watch under
-        that identity feeds all nodes; else each node has its own.
+        that identity feeds all nodes; else each node has its own: at the API server, or with
+        `relay_as` at a relay.
         """
         self._machines = machines
         self._metrics = metrics
         self._shared_transport = shared_transport
+        self._stream_as = relay_as or transport_as
         self._position = Position()
         self._rng = Random(machines.seed)  # noqa: S311 - simulation
         self._gate = WriteGate(WRITES_IN_FLIGHT)
@@ -198,7 +203,13 @@ class Simulation:
         )
         applier = StatusApplier(transport, self._gate)
         registered = NodeObject(name, transport, applier=applier)
-        return SimulatedNode(agent, registered, setup_of(self._machines, number, name), transport)
+        return SimulatedNode(
+            agent,
+            registered,
+            setup_of(self._machines, number, name),
+            transport,
+            stream=self._stream_as(name),
+        )
 
     async def run(self, stop: asyncio.Event, *, ready: Callable[[], None] = lambda: None) -> None:
         """Bring all nodes up, call `ready`, go on until `stop` is set, and stop in order."""
@@ -228,7 +239,7 @@ class Simulation:
     ) -> None:
         async with places:
             if self._shared_transport is None:
-                group.create_task(follow_own(node.agent, node.transport, self._rng))
+                group.create_task(follow_own(node.agent, node.stream, self._rng))
                 group.create_task(follow_node(node.agent, node.transport, self._rng))
             await bring_up(node.agent, node.registered, node.setup, self._rng)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from cubesched.adapters.cluster.connection import connect
+from cubesched.adapters.cluster.connection import connect, find_relay
 from cubesched.adapters.cluster.wire import AiohttpTransport
 from cubesched.adapters.nodemetrics.writer import MetricsWriter
 from cubesched.agent.journal import Journal
@@ -38,7 +38,9 @@ Every write is made as the node's own user, cubesched:node:NAME in group cubesch
 impersonation: the identity of --kubeconfig needs the right to impersonate these users and
 groups (an administrator has it). With --shared-watch one watch under that identity serves all
 nodes, which spares the API server one watch per node; it then needs list and watch on
-sandboxrequests.
+sandboxrequests. With --relay each node lists and watches its requests at a `cubesched relay`
+whose --impersonators is a group of that identity's client certificate, and waits while the relay
+is away; all else goes to the API server as before.
 
 A real node agent is a program of your own on the library cubesched.agent."""
 
@@ -47,7 +49,8 @@ _EXAMPLES = """\
   cubesched agent --simulate 200 --shared-watch --zones z1,z2,z3 --heterogeneous
   cubesched agent --simulate 20 --templates py312,node22 --template-share 0.3
   cubesched agent --simulate 20 --lifetime 30s..120s --fail-rate 0.05
-  cubesched agent --simulate 5 --refuse-nodes node-001,node-003"""
+  cubesched agent --simulate 5 --refuse-nodes node-001,node-003
+  cubesched agent --simulate 1000 --relay https://127.0.0.1:8443"""
 
 MAX_NODES = 10_000
 
@@ -85,12 +88,8 @@ async def _simulate(args: argparse.Namespace, machines: Machines, behaviour: Beh
         await metrics.remove(machines.names())  # what an earlier run reported is not true now
         connection = await connect(args.kubeconfig, args.context)
         transport = await stack.enter_async_context(AiohttpTransport(connection))
-        users = {
-            name: await stack.enter_async_context(
-                transport.acting_as(node_user(name), groups=NODE_GROUPS)
-            )
-            for name in machines.names()
-        }
+        users = await _users(stack, transport, machines)
+        relay_users = await _relay_users(stack, args, machines)
         await check_access(users[machines.names()[0]])
         journal = stack.enter_context(_journal(args.log)) if args.log else None
         simulation = Simulation(
@@ -99,10 +98,36 @@ async def _simulate(args: argparse.Namespace, machines: Machines, behaviour: Beh
             transport_as=users.__getitem__,
             metrics=metrics,
             shared_transport=transport if args.shared_watch else None,
+            relay_as=relay_users.__getitem__ if relay_users else None,
             journal=journal,
         )
         began = time.monotonic()
         await simulation.run(stop, ready=lambda: _say_ready(machines, began))
+
+
+async def _users(
+    stack: AsyncExitStack, transport: AiohttpTransport, machines: Machines
+) -> dict[str, AiohttpTransport]:
+    """Return one transport for each node's own user, all over the connections of `transport`."""
+    return {
+        name: await stack.enter_async_context(
+            transport.acting_as(node_user(name), groups=NODE_GROUPS)
+        )
+        for name in machines.names()
+    }
+
+
+async def _relay_users(
+    stack: AsyncExitStack, args: argparse.Namespace, machines: Machines
+) -> dict[str, AiohttpTransport]:
+    """Return the same for the relay; nothing without one."""
+    if args.relay is None:
+        return {}
+    ca_file = None if args.relay_ca is None else str(args.relay_ca)
+    connection = await find_relay(args.relay, args.kubeconfig, args.context, ca_file=ca_file)
+    return await _users(
+        stack, await stack.enter_async_context(AiohttpTransport(connection)), machines
+    )
 
 
 def _say_ready(machines: Machines, began: float) -> None:
@@ -169,8 +194,16 @@ def _add_connections(parser: Parser) -> None:
         default=os.environ.get("CUBESCHED_REDIS_URL", DEFAULT_REDIS_URL),
         help=f"default: $CUBESCHED_REDIS_URL, else {DEFAULT_REDIS_URL}",
     )
-    group.add_argument(
+    watches = group.add_mutually_exclusive_group()
+    watches.add_argument(
         "--shared-watch", action="store_true", help="one watch for all nodes, not one each"
+    )
+    watches.add_argument("--relay", metavar="URL", help="one watch each, at this `cubesched relay`")
+    group.add_argument(
+        "--relay-ca",
+        type=Path,
+        metavar="FILE",
+        help="authority of the relay's certificate (default: the kubeconfig's)",
     )
     group.add_argument("--log", type=Path, help="append one JSON line for each start and stop")
     group.add_argument("-v", "--verbose", action="store_true", help="log what each node does")

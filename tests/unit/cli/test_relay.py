@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cubesched.cli import Parser, main
+from cubesched.cli import Parser
 from cubesched.cli.relay import register, settings_of
 from cubesched.core.errors import UsageError
+from cubesched.relay.process import run_relay
 from cubesched.relay.tls import TlsFiles
 
 TLS = ("--tls-cert", "a.crt", "--tls-key", "a.key", "--client-ca", "ca.crt")
@@ -58,9 +59,8 @@ def test_nobody_listens_to_the_world_without_tls(argv: list[str], words: str) ->
     assert words in str(refused.value)
 
 
-def test_a_missing_kubeconfig_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["relay", "--plain-http", "--host", "127.0.0.1", "--kubeconfig", "/nowhere"]
+async def test_a_missing_kubeconfig_is_said_at_once() -> None:
+    argv = ["--plain-http", "--host", "127.0.0.1", "--kubeconfig", "/nowhere"]
 
-    assert main(argv) == 2
-
-    assert capsys.readouterr().err == "cubesched: kubeconfig /nowhere does not exist\n"
+    with pytest.raises(UsageError, match="kubeconfig /nowhere does not exist"):
+        await run_relay(settings_of(parse(*argv)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from random import Random
@@ -170,7 +171,8 @@ def test_agents_run_what_is_bound_to_them_and_write_to_the_api_server() -> None:
         await asyncio.sleep(3)
 
         assert [await fleet.phase(name) for name in "abcd"] == ["Running"] * 4
-        assert len(fleet.server.watches) == 1
+        watched = Counter(watch._target.kind.plural for watch in fleet.server.watches)
+        assert watched["sandboxrequests"] == 1
 
     with_fleet(test)
 
