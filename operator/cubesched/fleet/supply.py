@@ -30,6 +30,8 @@ class Supply(ABC):
     def __init__(self) -> None:
         self.columns = Columns()
         self.records: dict[str, NodeRecord] = {}
+        self.draining: set[str] = set()
+        """The nodes that are to be emptied."""
         self.nodes_listed = False
         self.nodes_version = 0
         """Revision of the server up to which the nodes are known."""
@@ -138,6 +140,7 @@ class Supply(ABC):
             return
         row = self.columns.row_of[record.name]
         self.records[record.name] = record
+        (self.draining.discard if record.drain == "None" else self.draining.add)(record.name)
         self.columns.fill_facts(row, record)
         self._fill_limits(row, record)
         if known is None:
@@ -155,6 +158,7 @@ class Supply(ABC):
         for record in records:
             self.deleted_uids[record.uid] = now
             del self.records[record.name]
+            self.draining.discard(record.name)
             self._row_removed(record.name)
 
     def _fill_limits(self, row: int, record: NodeRecord) -> None:

@@ -36,6 +36,7 @@ class Intent(StrEnum):
     UNDO = "undo"
     REPORT = "report"
     END = "end"
+    EVICT = "eviction"
 
 
 _PRIORITY = {
@@ -45,6 +46,7 @@ _PRIORITY = {
     Intent.RESERVE: 1,
     Intent.BIND: 1,
     Intent.END: 1,
+    Intent.EVICT: 1,
     Intent.REPORT: 2,
 }
 

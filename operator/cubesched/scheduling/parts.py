@@ -9,6 +9,7 @@ from typing import Protocol
 from cubesched.core.scheduler_settings import Settings
 from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
+from cubesched.scheduling.draining import Draining
 from cubesched.scheduling.inflight import InFlight
 from cubesched.scheduling.lifecycle import Lifecycle
 from cubesched.scheduling.ports import Clock, Meter, Policy
@@ -49,4 +50,13 @@ class Means:
 
 def parts_of(means: Means) -> tuple[Part, ...]:
     """Return all parts, in the order in which they meet an event."""
-    return (Lifecycle(means.fleet, means.policy, means.inflight, means.clock, means.owns),)
+    return (
+        Lifecycle(means.fleet, means.policy, means.inflight, means.clock, means.owns),
+        Draining(
+            fleet=means.fleet,
+            inflight=means.inflight,
+            clock=means.clock,
+            owns=means.owns,
+            members=means.reservations.members,
+        ),
+    )

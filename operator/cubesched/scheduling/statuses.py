@@ -177,6 +177,22 @@ def pending(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
     return status
 
 
+def evicting(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
+    """Evict, Running or Paused -> Evicting: it counts until its agent has stopped it."""
+    status = copied(entry)
+    status["phase"] = "Evicting"
+    set_condition(
+        status,
+        SCHEDULED,
+        "False",
+        reason=reason,
+        message=message,
+        wall=wall,
+        generation=entry.generation,
+    )
+    return status
+
+
 def failed(entry: Entry, *, condition: str, reason: str, message: str, wall: float) -> Status:
     """Any phase -> Failed; the node stays named for whoever looks later."""
     status = copied(entry)
