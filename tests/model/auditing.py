@@ -33,6 +33,10 @@ ALLOWED = frozenset(
         ("Starting", "Failed"),
         ("Running", "Succeeded"),
         ("Running", "Failed"),
+        ("Running", "Evicting"),
+        ("Evicting", "Pending"),
+        ("Evicting", "Succeeded"),
+        ("Evicting", "Failed"),
     }
 )
 

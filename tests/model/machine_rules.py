@@ -2,6 +2,7 @@
 
 An agent acts on `Bound` only, claims by an acknowledged conditional write to `Starting`, starts
 when what really runs there plus this fits, under a name that exists once; it stops, then writes.
+What is evicted counts until its agent has stopped it and has given it back.
 Between a claim and the start any time may pass, also a crash of the agent.
 """
 
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from tests.model.exploring import Rules, Step, with_part
 
-COUNTED = frozenset({"Reserved", "Bound", "Starting", "Running"})
+COUNTED = frozenset({"Reserved", "Bound", "Starting", "Running", "Evicting"})
 CONFIRMED = COUNTED - {"Reserved"}
 
 
@@ -26,6 +27,9 @@ class Broken(Enum):
     STARTS_AGAIN_AFTER_CRASH = "a restarted agent starts again what it does not remember"
     WRITES_BEFORE_STOPPING = "the agent writes the end before the sandbox is gone"
     NO_ROOM_CHECK = "the agent starts without asking what really runs"
+    EVICTS_STRAIGHT_TO_PENDING = "the operator gives up what runs, and tells the agent so"
+    FORGETS_THE_EVICTED = "what is being evicted does not count any more"
+    GIVES_BACK_BEFORE_STOPPING = "the agent gives back what is evicted before it is stopped"
 
 
 class Sandbox(NamedTuple):
@@ -70,10 +74,12 @@ class Machines(NamedTuple):
         return Rules(start, self._steps, self._violation)
 
     def _fits(self, world: World, index: int, node: int) -> bool:
+        forgets = self.broken is Broken.FORGETS_THE_EVICTED
+        counted = COUNTED - {"Evicting"} if forgets else COUNTED
         others = (
             size
             for number, (size, sandbox) in enumerate(zip(self.sizes, world, strict=True))
-            if number != index and sandbox.node == node and sandbox.phase in COUNTED
+            if number != index and sandbox.node == node and sandbox.phase in counted
         )
         return sum(others) + self.sizes[index] <= self.capacity
 
@@ -108,6 +114,10 @@ class Machines(NamedTuple):
                 yield f"is given up, n{sandbox.node} being silent", sandbox.left()
             case "Starting" if self.broken is Broken.TAKES_BACK_CLAIMED:
                 yield f"is given up though claimed, n{sandbox.node} being silent", sandbox.left()
+            case "Running" if self.broken is Broken.EVICTS_STRAIGHT_TO_PENDING:
+                yield f"is taken off n{sandbox.node} while it runs", sandbox.left()
+            case "Running":
+                yield f"is to leave n{sandbox.node}", sandbox._replace(phase="Evicting")
 
     def _judged(self, sandbox: Sandbox) -> Sandbox:
         return sandbox._replace(is_confirmable=True)
@@ -120,16 +130,23 @@ class Machines(NamedTuple):
             room = self._on_machine(world, starter) + self.sizes[index] <= self.capacity
             if room or self.broken is Broken.NO_ROOM_CHECK:
                 yield f"is started by n{starter}", self._started(sandbox, starter)
-        if sandbox.phase == "Running":
-            yield f"is stopped on n{node}, then written Succeeded", sandbox.runs(node, 0).left()
-            if self.broken is Broken.WRITES_BEFORE_STOPPING:
-                yield "is written Succeeded before it is stopped", sandbox.left()
-            if self.broken is Broken.STARTS_AGAIN_AFTER_CRASH and sandbox.running[node] == 1:
-                yield f"is started again by n{node} after a crash", sandbox.runs(node, 2)
+        if sandbox.phase in {"Running", "Evicting"}:
+            yield from self._ends(sandbox, node)
         if sandbox.phase in {"Pending", "Deleted"}:
             for machine, times in enumerate(sandbox.running):
                 if times:
                     yield f"is removed by n{machine} as an orphan", sandbox.runs(machine, 0)
+
+    def _ends(self, sandbox: Sandbox, node: int) -> Iterator[Change]:
+        yield f"is stopped on n{node}, then written", sandbox.runs(node, 0).left()
+        if sandbox.phase == "Evicting":
+            if self.broken is Broken.GIVES_BACK_BEFORE_STOPPING:
+                yield f"is given back by n{node} before it is stopped", sandbox.left()
+            return
+        if self.broken is Broken.WRITES_BEFORE_STOPPING:
+            yield "is written Succeeded before it is stopped", sandbox.left()
+        if self.broken is Broken.STARTS_AGAIN_AFTER_CRASH and sandbox.running[node] == 1:
+            yield f"is started again by n{node} after a crash", sandbox.runs(node, 2)
 
     def _claims(self, sandbox: Sandbox, node: int) -> Iterator[Change]:
         if self.broken is Broken.NO_CLAIM:

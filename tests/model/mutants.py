@@ -195,6 +195,46 @@ FORGET_THE_OVERDUE = Mutant(
     ),
     shows_as="is still Reserved",
 )
+FORGET_THE_EVICTED = Mutant(
+    "count what is being evicted as nothing",
+    "draining",
+    (
+        Edit(
+            "fleet/entries.py",
+            '_OFF_NODE = frozenset({"Pending", "Succeeded", "Failed"})',
+            '_OFF_NODE = frozenset({"Pending", "Succeeded", "Failed", "Evicting"})',
+        ),
+    ),
+)
+EVICT_STRAIGHT_TO_PENDING = Mutant(
+    "take what runs straight back, without its agent",
+    "draining",
+    (
+        Edit(
+            "scheduling/draining.py",
+            "self._begin(entry, statuses.evicting)",
+            "self._begin(entry, statuses.pending)",
+        ),
+    ),
+    shows_as="went from Running to Pending",
+)
+GIVE_BACK_BEFORE_STOPPING = Mutant(
+    "give back what is evicted before it is stopped",
+    "draining",
+    (
+        Edit(
+            "agent/nodeagent.py",
+            """        await self._let_go(sandbox)
+        await self._statuses.write(entry, statuses.evicted)
+""",
+            """        await self._statuses.write(entry, statuses.evicted)
+        await asyncio.sleep(0.5)
+        await self._let_go(sandbox)
+""",
+        ),
+    ),
+    shows_as="is started twice",
+)
 
 MUTANTS = (
     EVALUATE_ON_THE_REPLY,
@@ -204,4 +244,7 @@ MUTANTS = (
     SKIP_THE_UNREADABLE,
     KEEP_THE_ID_ON_A_MOVE,
     FORGET_THE_OVERDUE,
+    FORGET_THE_EVICTED,
+    EVICT_STRAIGHT_TO_PENDING,
+    GIVE_BACK_BEFORE_STOPPING,
 )

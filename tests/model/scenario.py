@@ -37,6 +37,7 @@ EVENTS: Mapping[str, float] = {
     "end_streams": 0.05,
     "corrupt": 0.1,
     "restore": 0.03,
+    "drain": 0.15,
 }
 """What may happen, times a virtual second, before a schedule's own factor."""
 
@@ -44,6 +45,7 @@ TROUBLES: Mapping[str, Mapping[str, float]] = {
     "listing": {"compact": 6.0, "crash": 0.3, "restore": 0.0},
     "late": {"pause": 2.0, "crash": 0.5, "restore": 0.0},
     "unreadable": {"corrupt": 1.0, "compact": 1.0, "crash": 0.3, "restore": 0.0},
+    "draining": {"drain": 1.5, "pause": 1.0, "agent_crash": 0.5, "delete": 0.3, "restore": 0.0},
 }
 """What is frequent under each theme but `mixed`, times a virtual second."""
 TURNS = ("mixed", "mixed", *TROUBLES)
@@ -133,6 +135,8 @@ def _themed(drawn: Scenario, rng: Random) -> Scenario:
         case "late":
             faults = replace(drawn.faults, late=0.15, lost_after=0.1, late_seconds=3.0)
             return replace(crowded, faults=faults, writes_land_after_crash=1.0)
+        case "draining":
+            return replace(crowded, lifetime_seconds=rng.choice((None, (1.0, 10.0))))
         case _:
             return crowded
 

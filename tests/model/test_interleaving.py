@@ -35,6 +35,7 @@ MUST_FIRE = (
     *("lost_in_crash", "landed_after_crash", "confirmed by another replica"),
     *("Pending -> Reserved", "Reserved -> Bound", "Reserved -> Reserved", "Reserved -> Pending"),
     *("Bound -> Starting", "Bound -> Pending", "Starting -> Running", "Running -> Succeeded"),
+    *("drain Unstarted", "drain All", "Running -> Evicting", "Evicting -> Pending"),
 )
 """Faults and branches without which the run has tested less than it says."""
 

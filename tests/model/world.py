@@ -24,11 +24,12 @@ from tests.model.virtualtime import WORLD, spawn
 from cubesched.agent.runtime import Limits, Order
 from cubesched.agent.serving import NodeSetup
 from cubesched.agent.simulated import Behaviour, SimulatedRuntime
-from cubesched.api import REQUESTS
+from cubesched.api import NODES, REQUESTS
 from cubesched.fleet.entries import Weight
 
 SIZES = (1, 1, 1, 2, 2, 3)
 UNREADABLE = "unreadable"
+NODES_KEY = "cubesched.io/v1alpha1/sandboxnodes"
 
 
 class World:
@@ -202,6 +203,18 @@ class World:
             status = {name: part for name, part in obj["status"].items() if name != "refusals"}
             self.server.store.put(key, {**obj, "status": status}, ADMIN)
 
+    def drain(self) -> None:
+        """Have a node emptied, in part or whole, and take that back a little later."""
+        node = self.rng.choice(list(self.scenario.nodes))
+        self._set_drain(node, self.rng.choice(("Unstarted", "All", "All")))
+        self._later(self.rng.expovariate(0.7), lambda: self._set_drain(node, "None"))
+
+    def _set_drain(self, node: str, drain: str) -> None:
+        obj = self.server.store.objects.get(Key(NODES_KEY, "", node))
+        if obj is not None:
+            self.counts[f"drain {drain}"] += 1
+            self.send("PUT", NODES.path(node), {**obj, "spec": {**obj["spec"], "drain": drain}})
+
     def restore(self) -> None:
         """Restore etcd as the runbook says: nobody who remembers the future goes on."""
         store = self.server.store
@@ -230,6 +243,8 @@ class World:
         await asyncio.gather(*self._waiting)
         for key in list(self.server.store.objects):
             self._mend(key)  # a restore brought some back as they were
+        for node in self.scenario.nodes:
+            self._set_drain(node, "None")
         self.server.faults = Faults()
 
     def check(self) -> None:
