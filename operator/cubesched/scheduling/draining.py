@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cubesched.core.decision import Reason
+from cubesched.fleet.drainage import UNSTARTED
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
@@ -29,7 +30,6 @@ EVICTION_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 5.0
 """The least time between two tries to move the same request."""
 LOOKS_PER_SWEEP: Final = 1000
-UNSTARTED: Final = frozenset({"Reserved", "Bound"})
 EVICTABLE: Final = frozenset({"Running", "Paused"})
 
 
