@@ -147,6 +147,12 @@ class Attempts:
             return not bool(np.any(self.fleet.snapshot.safety == Safety.AWAITING_REPORT))
         return reason is Reason.NEVER_FITS
 
+    def refusal_passes_in(self, entry: Entry) -> float | None:
+        """Return in how many seconds the next of its refusals will have passed; None without."""
+        now = self.clock.wall()
+        left = [REFUSAL_SECONDS - (now - unix_seconds(r.time)) for r in entry.status.refusals]
+        return min((seconds for seconds in left if seconds > 0.0), default=None)
+
     def _refused(self, entry: Entry) -> tuple[str, ...]:
         """Return the nodes whose agents refused this request lately."""
         since = self.clock.wall() - REFUSAL_SECONDS

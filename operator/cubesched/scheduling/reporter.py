@@ -18,6 +18,9 @@ from cubesched.scheduling.ports import Clock, Events
 from cubesched.scheduling.queue import Item, Queue
 
 FIRST_SECONDS, AGAIN_SECONDS = 2.0, 60.0
+AHEAD_SECONDS = 2 * AGAIN_SECONDS
+"""How far new reasons may run ahead of one word a minute: two are told at once, and a reason that
+comes and goes costs no more than counts that do."""
 MOST_AT_ONCE = 4
 """Reports under way at the same time: they must never crowd out reservations."""
 LOOKS_AT_ONCE = 32
@@ -33,6 +36,8 @@ class Told:
     no: No
     due: float
     reason: str = ""
+    paid_until: float = 0.0
+    """Up to when the words so far would last at one in AGAIN_SECONDS."""
 
     @property
     def rank(self) -> tuple[bool, float]:
@@ -61,7 +66,8 @@ class Reporter:
         if told is None:
             told = self.told[item.uid] = Told(no, item.since + FIRST_SECONDS, reason=shown)
         elif no.reason != shown:
-            told.due = min(told.due, max(now, item.since + FIRST_SECONDS))
+            sooner = max(now, item.since + FIRST_SECONDS, told.paid_until - AHEAD_SECONDS)
+            told.due = min(told.due, sooner)
         told.no = no
 
     def forget(self, uid: str) -> None:
@@ -117,6 +123,7 @@ class Reporter:
             self._post(entry, message)
         if not _says_more(status, statuses.copied(entry)):
             return 0
+        told.paid_until = max(now, told.paid_until) + AGAIN_SECONDS
         self.inflight.start(entry, Intent.REPORT, status)
         return 1
 

@@ -141,7 +141,7 @@ class Scheduler:
     def _forget(self, uid: str) -> None:
         self.queue.forget(uid)
         self.reporter.forget(uid)
-        self.waking.nos.pop(uid, None)
+        self.waking.forget(uid)
 
     # Membership and policy
 
@@ -204,6 +204,7 @@ class Scheduler:
             self.inflight.give_up_old()
             for part in self.parts:
                 part.sweep()
+            self.waking.look_at_passed()
             self.reporter.tell_due()
 
     async def run_waking(self) -> None:
@@ -258,7 +259,7 @@ class Scheduler:
 
     def _refuse(self, item: Item, entry: Entry, no: No) -> None:
         now = self.clock.monotonic()
-        self.waking.nos[item.uid] = no
+        self.waking.keep(item.uid, entry, no)
         if no.reason not in _NOT_ITS_OWN:
             item.attempts += 1
             item.rejections += 1

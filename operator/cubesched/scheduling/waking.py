@@ -1,7 +1,8 @@
 """Waking: parked requests come back when a change has made a node feasible for their class.
 
 A parked class had no feasible node. So it is enough to ask, after something that can only help,
-whether it has one now: one member's attempt answers for all.
+whether it has one now: one member's attempt answers for all. What only time changes, the passing
+of a refusal, is looked at for each request by itself.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Waking:
     """Told when a class now waits for another reason than it was told."""
     nos: dict[str, No] = field(default_factory=dict)
     """The last "no" of each request that has one."""
+    passing: dict[str, float] = field(default_factory=dict)
+    """When the next refusal of a request will have passed (monotonic), where it has any."""
     _helped: asyncio.Event = field(default_factory=asyncio.Event)
     _is_looking: bool = False
     _later_at: float = 0.0
@@ -51,12 +54,46 @@ class Waking:
         """Note that room, a node, a template or a metric may have made something possible."""
         self._helped.set()
 
+    def keep(self, uid: str, entry: Entry, no: No) -> None:
+        """Remember why a request waits, and until when the next of its refusals stands."""
+        self.nos[uid] = no
+        seconds = self.attempts.refusal_passes_in(entry)
+        if seconds is None:
+            self.passing.pop(uid, None)
+        else:
+            self.passing[uid] = self.clock.monotonic() + seconds
+
+    def forget(self, uid: str) -> None:
+        """Drop what is known of a request that no longer waits here."""
+        self.nos.pop(uid, None)
+        self.passing.pop(uid, None)
+
+    def look_at_passed(self) -> None:
+        """Look at every parked request of whose refusals one has just passed."""
+        now = self.clock.monotonic()
+        for uid in [uid for uid, at in self.passing.items() if at <= now]:
+            del self.passing[uid]
+            item, entry = self.queue.items.get(uid), self.attempts.fleet.ledger.entries.get(uid)
+            if item is not None and entry is not None and item.where == "parked":
+                self._look_at_one(item, entry, now)
+
+    def _look_at_one(self, item: Item, entry: Entry, now: float) -> None:
+        """Wake it, or leave it with those that wait for the same as it does now."""
+        answer = self.attempts.attempt(entry, item.attempts)
+        if isinstance(answer, No):
+            self._note_new_reason([item], answer)
+            self.keep(item.uid, entry, answer)
+            self.queue.park(item, answer.key, flush_at=item.held_until)
+        else:
+            self.queue.wake(item, not_before=self.not_before(item), now=now)
+
     async def step(self) -> None:
         """Wait for a change that can help, then look at every parked class once."""
         await self._helped.wait()
         await asyncio.sleep(GATHER_SECONDS)
         self._helped.clear()
         self._is_looking = True
+        self.look_at_passed()  # else one of them would speak for a class it has left
         began = self.clock.monotonic()
         for key in self.queue.classes():
             if self.clock.monotonic() - began > TURN_SECONDS:
