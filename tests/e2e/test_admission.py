@@ -37,6 +37,21 @@ def placed(phase: str, **changes: object) -> Status:
     return {name: value for name, value in status.items() if value is not None}
 
 
+def with_stamp(phase: str, *, resume: str = "", cpu_millis: int = 400, **changes: object) -> Status:
+    """Return a placed status whose reservation says what it keeps while it is paused."""
+    stamp = {"cpuMillis": cpu_millis, "memoryBytes": 1 << 29}
+    reservation = {**RESERVATION, "paused": stamp, **({"resume": resume} if resume else {})}
+    return placed(phase, **{"reservation": reservation, "sandboxID": "s", **changes})
+
+
+def to_resume(phase: str, **changes: object) -> Status:
+    return with_stamp(phase, resume="sbr-a.b", **changes)
+
+
+RESUMED = placed("Running", reservation={**RESERVATION, "resume": "sbr-a.b"}, sandboxID="s")
+REFUSED_TWICE = [OLD_REFUSAL, NEW_REFUSAL]
+
+
 def given_back(**changes: object) -> Status:
     return placed(
         "Pending", **{"nodeName": None, "reservation": None, "profile": None, "score": None,
@@ -120,6 +135,17 @@ def test_nothing_else_of_spec_can_change(request_: Request, patch: str, fields: 
         (placed("Evicting"), placed("Failed", finishedTime="2026-11-30T12:00:00Z")),
         (placed("Evicting", sandboxID="s"), given_back(refusals=[OLD_REFUSAL])),
         (placed("Evicting", refusals=None), given_back(refusals=None)),
+        (placed("Running", sandboxID="s"), with_stamp("Paused")),
+        (placed("Running", sandboxID="s"), with_stamp("Paused", cpu_millis=1000)),
+        (RESUMED, to_resume("Paused")),
+        (with_stamp("Paused"), with_stamp("Failed", finishedTime="2026-11-30T12:00:00Z")),
+        (with_stamp("Paused"), with_stamp("Succeeded", finishedTime="2026-11-30T12:00:00Z")),
+        (to_resume("Bound"), to_resume("Starting")),
+        (to_resume("Starting"), RESUMED),
+        (to_resume("Starting"), to_resume("Failed", finishedTime="2026-11-30T12:00:00Z")),
+        (to_resume("Starting"), to_resume("Succeeded", finishedTime="2026-11-30T12:00:00Z")),
+        (to_resume("Bound"), to_resume("Paused", refusals=REFUSED_TWICE)),
+        (to_resume("Starting"), to_resume("Paused", refusals=REFUSED_TWICE)),
         (placed("Bound"), given_back()),
         (placed("Starting", sandboxID="s"), given_back()),
         (placed("Bound", refusals=None), given_back(refusals=[NEW_REFUSAL])),
@@ -157,6 +183,37 @@ def test_an_agent_may_move_its_own_request_on(
         (placed("Evicting"), given_back(), "keeps its refusals"),
         (placed("Evicting"), given_back(refusals=None), "keeps its refusals"),
         (placed("Running"), placed("Bound"), "from Running to Bound"),
+        (placed("Running"), placed("Paused"), "what it keeps"),
+        (placed("Running"), with_stamp("Paused", cpu_millis=1001), "at most what was admitted"),
+        (
+            placed("Running"),
+            with_stamp(
+                "Paused",
+                reservation={
+                    **RESERVATION,
+                    "cpuMillis": 1,
+                    "paused": {"cpuMillis": 1, "memoryBytes": 1},
+                },
+            ),
+            "nothing of status.reservation but its stamp",
+        ),
+        (placed("Running"), to_resume("Paused"), "nothing of status.reservation but its stamp"),
+        (with_stamp("Paused"), with_stamp("Running"), "from Paused to Running"),
+        (with_stamp("Paused"), with_stamp("Paused", cpu_millis=1), "not write status.reservation"),
+        (with_stamp("Paused"), given_back(), "from Paused to Pending"),
+        (with_stamp("Paused"), with_stamp("Bound"), "from Paused to Bound"),
+        (to_resume("Bound"), to_resume("Running"), "from Bound to Running"),
+        (to_resume("Starting"), to_resume("Running"), "has no status.reservation.paused"),
+        (
+            to_resume("Starting"),
+            placed("Running", reservation=RESERVATION, sandboxID="s"),
+            "nothing of status.reservation but its stamp",
+        ),
+        (to_resume("Bound"), to_resume("Paused"), "gains one entry in refusals"),
+        (to_resume("Bound"), given_back(), "goes to Paused if it was to be resumed"),
+        (to_resume("Starting"), given_back(), "goes to Paused if it was to be resumed"),
+        (placed("Bound"), placed("Paused", refusals=REFUSED_TWICE), "else to Pending"),
+        (placed("Starting"), placed("Succeeded"), "never run cannot have succeeded"),
         (placed("Succeeded"), placed("Running"), "from Succeeded to Running"),
         (placed("Bound"), placed("Starting", nodeName="n2"), "may not write status.nodeName"),
         (placed("Bound"), placed("Starting", profile="x"), "may not write status.profile"),

@@ -13,6 +13,7 @@ from typing import Any
 from tests.model.store import Change, Object, Store
 
 from cubesched.agent.runtime import Order
+from cubesched.fleet.entries import Weight
 
 REQUESTS = "cubesched.io/v1alpha1/sandboxrequests"
 CONFIRMED = frozenset({"Bound", "Starting", "Running", "Paused", "Evicting"})
@@ -182,6 +183,17 @@ class Auditor:
             self.violation = self.violation or f"machine {node} is over its limits: {used} millis"
         if twins:
             self.violation = self.violation or f"{order.name} is started twice, again on {node}"
+
+    def resumed(
+        self, node: str, sandbox: str, weight: Weight, on_machine: Mapping[str, Weight]
+    ) -> None:
+        """Judge a resume on a machine; it may run already, then nothing changes."""
+        self.fired["sandbox resumed"] += 1
+        used = weight.cpu_millis + sum(
+            other.cpu_millis for name, other in on_machine.items() if name != sandbox
+        )
+        if used > self.limits[node].cpu_millis:
+            self.violation = self.violation or f"machine {node} is over its limits: {used} millis"
 
 
 def _status(obj: Object | None) -> Mapping[str, Any]:

@@ -16,13 +16,16 @@ from cubesched.fleet.sandboxes import uid_in
 
 @dataclass
 class Machine:
-    """Passes on to a simulated runtime and shows the auditor every start, before it is one."""
+    """Passes on to a simulated runtime, and shows the auditor each start and resume beforehand."""
 
     node: str
     runtime: SimulatedRuntime
     about_to_start: Callable[[str, Order], None]
+    about_to_resume: Callable[[str, str, Weight], None]
     held: dict[str, Weight] = field(default_factory=dict)
-    """Every sandbox on it, from before its start until after its end."""
+    """Every sandbox on it, from before its start until after its end, with what it takes now."""
+    full: dict[str, Weight] = field(default_factory=dict)
+    """What each takes while it runs."""
 
     def number_of(self, uid: str) -> int:
         """Return how many sandboxes of one request are here."""
@@ -32,12 +35,25 @@ class Machine:
         """Show the start unless it is a repetition, then start."""
         if order.sandbox not in self.held:
             self.about_to_start(self.node, order)
-            self.held[order.sandbox] = order.weight
+            self.held[order.sandbox] = self.full[order.sandbox] = order.weight
         try:
             return await self.runtime.create(order)
         except BaseException:
             self.held.pop(order.sandbox, None)
             raise
+
+    async def pause(self, sandbox: str, keeping: Weight) -> None:
+        """Pause, and show only then that the rest is free."""
+        await self.runtime.pause(sandbox, keeping)
+        if sandbox in self.held:
+            self.held[sandbox] = keeping
+
+    async def resume(self, sandbox: str) -> None:
+        """Show that it takes all its room again, then resume."""
+        if sandbox in self.held:
+            self.about_to_resume(self.node, sandbox, self.full[sandbox])
+            self.held[sandbox] = self.full[sandbox]
+        await self.runtime.resume(sandbox)
 
     def limits(self) -> Limits:
         return self.runtime.limits()

@@ -68,13 +68,16 @@ class World:
                 start_fail_rate=self.scenario.start_fail_rate,
             ),
         )
-        return Machine(node, runtime, self._about_to_start)
+        return Machine(node, runtime, self._about_to_start, self._about_to_resume)
 
     def _about_to_start(self, node: str, order: Order) -> None:
         twins = sum(machine.number_of(order.uid) for machine in self.machines.values())
         if self._restored:
             twins = 0  # what a restore took back may run elsewhere until its agent notices
         self.auditor.started(node, order, self.machines[node].held, twins)
+
+    def _about_to_resume(self, node: str, sandbox: str, weight: Weight) -> None:
+        self.auditor.resumed(node, sandbox, weight, self.machines[node].held)
 
     def _agent(self, node: str) -> AgentProcess:
         limits = self.scenario.nodes[node]

@@ -57,6 +57,15 @@ class Processes:
             self._sandboxes[order.sandbox] = order.weight, process
         return f"pid:{self._sandboxes[order.sandbox][1].pid}"
 
+    async def pause(self, sandbox: str, keeping: Weight) -> None:  # noqa: ARG002
+        if sandbox in self._sandboxes:  # frees all of its cores and none of its memory
+            self._sandboxes[sandbox][1].send_signal(signal.SIGSTOP)
+
+    async def resume(self, sandbox: str) -> None:
+        if sandbox not in self._sandboxes:
+            raise StartFailed("no such process")
+        self._sandboxes[sandbox][1].send_signal(signal.SIGCONT)
+
     async def wait(self, sandbox: str) -> Ended:
         if sandbox not in self._sandboxes:
             return Ended(succeeded=False, message="no such process")

@@ -1,7 +1,7 @@
 """The append-only log of starts and stops, from which others prove that no sandbox ran twice.
 
-A start stands in the log before it takes effect and a stop after it did, so the log shows at
-least what ran.
+A start stands in the log before it takes effect and a stop after it did, and so do a resume and a
+pause, so the log shows at least what ran.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Journal:
 
 
 class JournaledRuntime:
-    """A runtime whose starts and stops are logged; everything else is passed on."""
+    """A runtime whose starts, pauses, resumes and stops are logged; the rest is passed on."""
 
     def __init__(self, node: str, runtime: Runtime, journal: Journal) -> None:
         self._node = node
@@ -79,6 +79,21 @@ class JournaledRuntime:
         self._started.discard(sandbox)
         if was_there:
             self._log("stop", sandbox, NOTHING)
+
+    async def pause(self, sandbox: str, keeping: Weight) -> None:
+        """Pause, then log that the rest is free."""
+        await self._runtime.pause(sandbox, keeping)
+        self._log("pause", sandbox, keeping)
+
+    async def resume(self, sandbox: str) -> None:
+        """Log that it takes all its room again, then resume."""
+        self._started.add(sandbox)
+        self._log("resume", sandbox, NOTHING)
+        try:
+            await self._runtime.resume(sandbox)
+        except StartFailed:
+            await self.destroy(sandbox)
+            raise
 
     def _log(self, event: str, sandbox: str, weight: Weight) -> None:
         uid, reservation_id = parts_of(sandbox)

@@ -10,30 +10,27 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from cubesched.adapters.cluster.writes import StatusWriter
 from cubesched.agent import statuses
+from cubesched.agent.ends import Ends
 from cubesched.agent.ownnode import OwnNode
+from cubesched.agent.pausing import Pausing
 from cubesched.agent.requests import OwnRequests, Position, order_of, sandbox_of
 from cubesched.agent.room import Room, unexplained
 from cubesched.agent.runtime import (
     Ended,
     Order,
     Runtime,
-    RuntimeUnavailable,
     StartFailed,
 )
+from cubesched.agent.workers import Workers
 from cubesched.agent.writing import ConditionalWrites
-from cubesched.core.errors import CubeschedError
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.metrics_layout import NodeReport
-from cubesched.fleet.sandboxes import uid_in
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY_SECONDS = 0.2
-LAST_RETRY_SECONDS = 10.0
 _LOST = Ended(succeeded=False, message="the sandbox is not on the machine any more")
 
 
@@ -65,12 +62,11 @@ class NodeAgent:
         self._statuses = ConditionalWrites(writer, self.requests, epoch_seconds)
         self._now = epoch_seconds
         self._room = Room(runtime)
+        self._pausing = Pausing(runtime, self._room, self.own_node)
         self._listed = asyncio.Event()
         self._is_ready = False
-        self._news: dict[str, asyncio.Event] = {}
-        self._workers: dict[str, asyncio.Task[None]] = {}
-        self._waiters: dict[str, asyncio.Task[None]] = {}
-        self._ended: dict[str, Ended] = {}
+        self._workers = Workers(node, self._settle)
+        self._ends = Ends(node, runtime, self._wake)
         self._creating: set[str] = set()
 
     async def start(self) -> None:
@@ -84,6 +80,8 @@ class NodeAgent:
         for name in [name for name in self._room.held if name not in explained]:
             log.info("%s: removing %s, which no request names", self.node, name)
             await self._room.release(name)
+        for entry in self.requests:  # what is half resumed or half paused takes all it may
+            self._room.count_at_least(sandbox_of(entry), entry.weight)
         self._is_ready = True
         for entry in self.requests:
             self._wake(entry.uid)
@@ -91,10 +89,8 @@ class NodeAgent:
     async def stop(self) -> None:
         """End all work; what runs on the machine goes on."""
         self._is_ready = False
-        tasks = [*self._workers.values(), *self._waiters.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._workers.stop()
+        await self._ends.stop()
 
     async def report(self) -> NodeReport | None:
         """Return what to publish now; None before `start` has returned."""
@@ -131,40 +127,8 @@ class NodeAgent:
     # One worker a request
 
     def _wake(self, uid: str) -> None:
-        if not self._is_ready:
-            return
-        news = self._news.setdefault(uid, asyncio.Event())
-        news.set()
-        if uid not in self._workers:
-            self._workers[uid] = asyncio.create_task(self._work(uid, news))
-
-    async def _work(self, uid: str, news: asyncio.Event) -> None:
-        """Settle the request until nothing is left to do before the next event."""
-        delay_seconds = FIRST_RETRY_SECONDS
-        try:
-            while news.is_set():
-                news.clear()
-                if await self._settled(uid):
-                    delay_seconds = FIRST_RETRY_SECONDS
-                    continue
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), delay_seconds)
-                news.set()
-                delay_seconds = min(2 * delay_seconds, LAST_RETRY_SECONDS)
-        finally:
-            del self._workers[uid], self._news[uid]
-
-    async def _settled(self, uid: str) -> bool:
-        """Do what the newest state asks for; False when that has to be tried again."""
-        try:
-            await self._settle(uid)
-        except CubeschedError as error:
-            log.warning("%s: request %s: %s", self.node, uid, error)
-            return False
-        except Exception:
-            log.exception("%s: request %s", self.node, uid)
-            return False
-        return True
+        if self._is_ready:
+            self._workers.wake(uid)
 
     async def _settle(self, uid: str) -> None:
         entry = self.requests.get(uid)
@@ -178,28 +142,32 @@ class NodeAgent:
             case "Bound":
                 await self._claim(entry)
             case "Starting":
-                await self._run(entry)
+                await self._begin(entry)
             case "Running":
                 await self._look_after(entry)
+            case "Paused":
+                await self._keep_paused(entry)
             case "Evicting":
                 await self._evict(entry)
             case _:
                 pass
 
     async def _destroy_all(self, uid: str, *, but: str = "") -> None:
-        ended = [name for name in self._ended if uid_in(name) == uid]
-        for name in {*self._room.of(uid), *ended} - {but}:
+        for name in {*self._room.of(uid), *self._ends.of_request(uid)} - {but}:
             await self._let_go(name)
 
     async def _claim(self, entry: Entry) -> None:
         """Write `Starting`; only an acknowledged claim, or one met in the stream, is acted on."""
-        refusal = self.runtime.refusal(order_of(entry))
+        refusal = self.runtime.refusal(order_of(entry)) if not entry.resume else ""
         if refusal:
             await self._give_back(entry, refusal)
             return
         claimed = await self._statuses.write(entry, statuses.starting)
         if claimed is not None:
-            await self._run(claimed)
+            await self._begin(claimed)
+
+    async def _begin(self, entry: Entry) -> None:
+        await (self._resume(entry) if entry.resume else self._run(entry))
 
     async def _run(self, entry: Entry) -> None:
         order = order_of(entry)
@@ -210,10 +178,10 @@ class NodeAgent:
         try:
             endpoint = await self._create(order)
         except StartFailed as error:
-            await self._let_go(order.sandbox)
-            await self._statuses.write(entry, statuses.start_failed, message=str(error))
+            await self._fail(entry, error)
             return
-        self._wait_for_end(order.sandbox)
+        self._pausing.created(order.sandbox)
+        self._ends.wait_for(order.sandbox)
         await self._statuses.write(
             entry, statuses.running, sandbox=order.sandbox, endpoint=endpoint
         )
@@ -225,19 +193,69 @@ class NodeAgent:
         finally:
             self._creating.discard(order.sandbox)
 
-    async def _look_after(self, entry: Entry) -> None:
-        """Report the end of a running sandbox, once the machine has let go of it."""
-        sandbox = sandbox_of(entry)
-        if sandbox in self._room.held and sandbox not in self._ended:
-            self._wait_for_end(sandbox)
+    async def _resume(self, entry: Entry) -> None:
+        """Resume what is claimed, with the room check of a start; the machine decides last."""
+        if not await self._is_there(entry):
             return
-        await self._report_end(entry, self._ended.get(sandbox, _LOST))
+        order = order_of(entry)
+        short = await self._room.admit(order, resumes=True)
+        if short:
+            log.info("%s cannot resume %s: %s", self.node, entry.key, short)
+            await self._pausing.pause_again(entry)
+            facts = {"node": self.node, "reason": short}
+            await self._statuses.write(entry, statuses.resume_refused, **facts)
+            return
+        if await self._runs_on(entry):
+            await self._statuses.write(entry, statuses.resumed)
+
+    async def _look_after(self, entry: Entry) -> None:
+        """Pause a running sandbox when asked to; report its end."""
+        if not await self._is_there(entry):
+            return
+        if entry.wishes.is_paused:
+            keeping = await self._pausing.pause(entry)
+            await self._statuses.write(entry, statuses.paused, keeping=keeping)
+        else:  # also what was paused for a moment that nobody has written
+            await self._runs_on(entry)
+
+    async def _keep_paused(self, entry: Entry) -> None:
+        """Hold only what is stamped; report the end of a sandbox that is gone."""
+        if await self._is_there(entry):
+            await self._pausing.keep_paused(entry)
+
+    async def _is_there(self, entry: Entry) -> bool:
+        """Report the end of a sandbox once the machine has let go of it; True when it goes on."""
+        sandbox = sandbox_of(entry)
+        end = self._ends.of(sandbox)
+        if sandbox in self._room.held and end is None:
+            self._ends.wait_for(sandbox)
+            return True
+        await self._report_end(entry, end or _LOST)
+        return False
+
+    async def _runs_on(self, entry: Entry) -> bool:
+        """Make sure that the sandbox runs; report the failure of one that does not any more."""
+        sandbox = sandbox_of(entry)
+        self._creating.add(sandbox)
+        try:
+            await self._pausing.resume(sandbox)
+        except StartFailed as error:
+            await self._fail(entry, error)
+            return False
+        finally:
+            self._creating.discard(sandbox)
+        return True
+
+    async def _fail(self, entry: Entry, error: StartFailed) -> None:
+        await self._let_go(sandbox_of(entry))
+        await self._statuses.write(entry, statuses.start_failed, message=str(error))
 
     async def _evict(self, entry: Entry) -> None:
         """Stop the sandbox, then give the request back, unless it has ended by itself before."""
         sandbox = sandbox_of(entry)
-        if sandbox in self._ended:
-            await self._report_end(entry, self._ended[sandbox])
+        end = self._ends.of(sandbox)
+        if end is not None:
+            await self._report_end(entry, end)
             return
         log.info("%s evicts %s", self.node, entry.key)
         await self._let_go(sandbox)
@@ -259,20 +277,5 @@ class NodeAgent:
         await self._room.release(sandbox)
 
     def _forget(self, sandbox: str) -> None:
-        waiter = self._waiters.pop(sandbox, None)
-        if waiter is not None:
-            waiter.cancel()
-        self._ended.pop(sandbox, None)
-
-    def _wait_for_end(self, sandbox: str) -> None:
-        if sandbox not in self._waiters:
-            self._waiters[sandbox] = asyncio.create_task(self._wait(sandbox))
-
-    async def _wait(self, sandbox: str) -> None:
-        while sandbox not in self._ended:
-            try:
-                self._ended[sandbox] = await self.runtime.wait(sandbox)
-            except RuntimeUnavailable as error:
-                log.warning("%s: waiting for %s: %s", self.node, sandbox, error)
-                await asyncio.sleep(LAST_RETRY_SECONDS)
-        self._wake(uid_in(sandbox))
+        self._ends.forget(sandbox)
+        self._pausing.forget(sandbox)

@@ -20,6 +20,15 @@ def total(weights: Iterable[Weight]) -> Weight:
     return Weight(cpu_millis, memory_bytes, disk_bytes)
 
 
+def larger(one: Weight, other: Weight) -> Weight:
+    """Return the larger of two weights in each part."""
+    return Weight(
+        max(one.cpu_millis, other.cpu_millis),
+        max(one.memory_bytes, other.memory_bytes),
+        max(one.disk_bytes, other.disk_bytes),
+    )
+
+
 @dataclass(slots=True)
 class Room:
     """Everything that takes room on one machine, so that two starts never share the last of it."""
@@ -33,12 +42,15 @@ class Room:
         before = dict(self.held)
         return {**before, **await self.runtime.running(), **self.held}
 
-    async def admit(self, order: Order) -> str:
-        """Hold room for `order`; say what is short when there is none. Empty means held."""
-        taken = await self.taken()
+    async def admit(self, order: Order, *, resumes: bool = False) -> str:
+        """Hold room for `order`; say what is short when there is none. Empty means held.
+
+        What is there already needs no more, unless it is paused and `resumes`.
+        """
+        others = await self.taken()
         # Nothing yields from here on: whoever asks next finds this order among the held.
-        if order.sandbox not in taken:
-            short = shortage(self.runtime.limits(), taken, order.weight)
+        if others.pop(order.sandbox, None) is None or resumes:
+            short = shortage(self.runtime.limits(), others, order.weight)
             if short:
                 return short
         self.held[order.sandbox] = order.weight
@@ -49,6 +61,16 @@ class Room:
         for name, weight in (await self.runtime.running()).items():
             if uid_in(name):
                 self.held[name] = weight
+
+    def count(self, sandbox: str, weight: Weight) -> None:
+        """Count a sandbox that is held with another weight."""
+        if sandbox in self.held:
+            self.held[sandbox] = weight
+
+    def count_at_least(self, sandbox: str, weight: Weight) -> None:
+        """Count a sandbox that is held with no less than `weight`."""
+        if sandbox in self.held:
+            self.held[sandbox] = larger(self.held[sandbox], weight)
 
     async def release(self, sandbox: str) -> None:
         """Destroy a sandbox; its room is free only after that."""

@@ -93,6 +93,7 @@ class Runtime(Protocol):
     async def running(self) -> Mapping[str, Weight]:
         """Return everything that takes room on the machine, by name, also what is being created.
 
+        A paused sandbox may be told with what it keeps, or in full.
         Names that the agent did not make are never touched; they take room all the same.
         """
         ...
@@ -104,8 +105,25 @@ class Runtime(Protocol):
         """
         ...
 
+    async def pause(self, sandbox: str, keeping: Weight) -> None:
+        """Suspend the sandbox so that it takes no more than `keeping`; return when that is so.
+
+        It may be paused already, also with another weight to keep. Unknown names are fine.
+        """
+        ...
+
+    async def resume(self, sandbox: str) -> None:
+        """Let a paused sandbox run on; return when it runs, at once when it already does.
+
+        Raises StartFailed when it cannot: the sandbox is then destroyed.
+        """
+        ...
+
     async def wait(self, sandbox: str) -> Ended:
-        """Return when the sandbox has ended by itself, or was destroyed, or never existed."""
+        """Return when the sandbox has ended by itself, or was destroyed, or never existed.
+
+        A paused one has not ended.
+        """
         ...
 
     async def destroy(self, sandbox: str) -> None:

@@ -26,6 +26,8 @@ class Behaviour:
     lifetime_seconds: tuple[float, float] | None = None
     """Each sandbox ends by itself after a time in this range; None = never."""
     start_fail_rate: float = 0.0
+    pause_delay_seconds: float = 0.05
+    """How long it takes to pause a sandbox, and to resume it."""
     run_fail_rate: float = 0.0
     refuse_rate: float = 0.0
     refusing_nodes: frozenset[str] = frozenset()
@@ -39,9 +41,32 @@ _DESTROYED = Ended(succeeded=False, message="the sandbox was destroyed")
 class _Sandbox:
     weight: Weight
     created: asyncio.Event = field(default_factory=asyncio.Event)
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set, and replaced by another, when it is paused, resumed or destroyed."""
+    is_gone: bool = False
     end: Ended = _DESTROYED
-    lifetime_seconds: float | None = None
+    left_seconds: float | None = None
+    """How much longer it would run from `since` on; None = for ever."""
+    since: float = 0.0
+    """When it began to run, or to run on, on the loop's clock."""
+    keeping: Weight | None = None
+    """What it takes while it is paused; None while it runs."""
+
+    @property
+    def takes(self) -> Weight:
+        """What it takes of the machine now."""
+        return self.keeping or self.weight
+
+    def remaining_seconds(self, now: float) -> float | None:
+        """Return how long it will run, unless it is paused before; None = for ever."""
+        if self.keeping is not None or self.left_seconds is None:
+            return None
+        return max(0.0, self.left_seconds - (now - self.since))
+
+    def tell(self) -> None:
+        """Wake whoever waits for its end."""
+        self.changed.set()
+        self.changed = asyncio.Event()
 
 
 class SimulatedRuntime:
@@ -97,7 +122,7 @@ class SimulatedRuntime:
 
     async def running(self) -> Mapping[str, Weight]:
         """Return all sandboxes, also those being created."""
-        return {name: sandbox.weight for name, sandbox in self._sandboxes.items()}
+        return {name: sandbox.takes for name, sandbox in self._sandboxes.items()}
 
     async def create(self, order: Order) -> str:
         """Pretend to start a sandbox; the second call for one name waits for the first."""
@@ -121,17 +146,41 @@ class SimulatedRuntime:
         found = self._sandboxes.get(sandbox)
         if found is None:
             return Ended(succeeded=False, message="no such sandbox")
-        try:
-            await asyncio.wait_for(found.gone.wait(), found.lifetime_seconds)
-        except TimeoutError:
-            return found.end
+        loop = asyncio.get_running_loop()
+        while not found.is_gone:
+            try:
+                await asyncio.wait_for(found.changed.wait(), found.remaining_seconds(loop.time()))
+            except TimeoutError:
+                return found.end
         return _DESTROYED
+
+    async def pause(self, sandbox: str, keeping: Weight) -> None:
+        """Pretend to suspend it; its time stands still while it is paused."""
+        await asyncio.sleep(self._behaviour.pause_delay_seconds)
+        found = self._sandboxes.get(sandbox)
+        if found is None:
+            return
+        if found.keeping is None:
+            found.left_seconds = found.remaining_seconds(asyncio.get_running_loop().time())
+        found.keeping = keeping
+        found.tell()
+
+    async def resume(self, sandbox: str) -> None:
+        """Pretend to let it run on; it takes its whole room from the first moment."""
+        found = self._sandboxes.get(sandbox)
+        if found is None:
+            raise StartFailed("no such sandbox")
+        if found.keeping is not None:
+            found.keeping, found.since = None, asyncio.get_running_loop().time()
+            found.tell()
+        await asyncio.sleep(self._behaviour.pause_delay_seconds)
 
     async def destroy(self, sandbox: str) -> None:
         """Forget the sandbox."""
         found = self._sandboxes.pop(sandbox, None)
         if found is not None:
-            found.gone.set()
+            found.is_gone = True
+            found.tell()
 
     async def _pretend_to_create(self, order: Order) -> None:
         delay_seconds = self._behaviour.create_delay_seconds
@@ -143,8 +192,9 @@ class SimulatedRuntime:
 
     def _decide_its_life(self, order: Order, sandbox: _Sandbox) -> None:
         dice = self._dice(order, "life")
+        sandbox.since = asyncio.get_running_loop().time()
         if self._behaviour.lifetime_seconds is not None:
-            sandbox.lifetime_seconds = dice.uniform(*self._behaviour.lifetime_seconds)
+            sandbox.left_seconds = dice.uniform(*self._behaviour.lifetime_seconds)
         failed = dice.random() < self._behaviour.run_fail_rate
         sandbox.end = (
             Ended(succeeded=False, message="the sandbox ended with an error")
@@ -157,8 +207,9 @@ class SimulatedRuntime:
         return Random(key)  # noqa: S311 - simulation
 
     def _shares(self) -> tuple[float, float]:
-        cpu_millis = sum(sandbox.weight.cpu_millis for sandbox in self._sandboxes.values())
-        memory_bytes = sum(sandbox.weight.memory_bytes for sandbox in self._sandboxes.values())
+        running = [sandbox.weight for sandbox in self._sandboxes.values() if not sandbox.keeping]
+        cpu_millis = sum(weight.cpu_millis for weight in running)
+        memory_bytes = sum(weight.memory_bytes for weight in running)
         return (
             cpu_millis / self._capacity.cpu_millis,
             memory_bytes / self._capacity.memory_bytes,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cubesched.api.conditions import put_condition, stored_conditions
+from cubesched.fleet.entries import Weight
 
 Status = dict[str, Any]
 
@@ -58,6 +59,53 @@ def running(status: Status, *, sandbox: str, endpoint: str, generation: int, now
     )
 
 
+def paused(status: Status, *, keeping: Weight, generation: int, now: str) -> Status:
+    """Stamp what a paused sandbox still takes, now that the machine has let go of the rest."""
+    keeps = {"cpuMillis": keeping.cpu_millis, "memoryBytes": keeping.memory_bytes}
+    stamped = {**status, "reservation": {**status["reservation"], "paused": keeps}}
+    return _paused(stamped, generation=generation, now=now)
+
+
+def resumed(status: Status, *, generation: int, now: str) -> Status:
+    """Report that a paused sandbox runs again; the stamp of its pause is over."""
+    reservation = {k: v for k, v in status["reservation"].items() if k != "paused"}
+    return with_condition(
+        {**status, "phase": "Running", "reservation": reservation},
+        "Ready",
+        value="True",
+        reason="Running",
+        message="the sandbox runs",
+        generation=generation,
+        now=now,
+    )
+
+
+def resume_refused(status: Status, *, node: str, reason: str, generation: int, now: str) -> Status:
+    """Give back what was to be resumed: it is still paused, and still on the node."""
+    blocked = with_condition(
+        {**status, "refusals": _refusals(status, node=node, reason=reason, now=now)},
+        "ResumeBlocked",
+        value="True",
+        reason="InsufficientCapacity",
+        message=f"{node} refused: {reason}",
+        generation=generation,
+        now=now,
+    )
+    return _paused(blocked, generation=generation, now=now)
+
+
+def _paused(status: Status, *, generation: int, now: str) -> Status:
+    return with_condition(
+        {**status, "phase": "Paused"},
+        "Ready",
+        value="False",
+        reason="Paused",
+        message="the sandbox is paused",
+        generation=generation,
+        now=now,
+    )
+
+
 def start_failed(status: Status, *, message: str, generation: int, now: str) -> Status:
     """Report that the sandbox could not be started; nothing of it is left."""
     return with_condition(
@@ -86,8 +134,7 @@ def finished(status: Status, *, succeeded: bool, message: str, generation: int, 
 
 def refused(status: Status, *, node: str, reason: str, generation: int, now: str) -> Status:
     """Give the request back, in one write: it names no node and holds no room any more."""
-    refusal = {"node": node, "reason": reason[:MAX_REFUSAL_CHARS], "time": now}
-    refusals = [*status.get("refusals", ()), refusal][-MAX_REFUSALS:]
+    refusals = _refusals(status, node=node, reason=reason, now=now)
     return with_condition(
         {**_off_the_node(status), "refusals": refusals},
         "Scheduled",
@@ -97,6 +144,11 @@ def refused(status: Status, *, node: str, reason: str, generation: int, now: str
         generation=generation,
         now=now,
     )
+
+
+def _refusals(status: Status, *, node: str, reason: str, now: str) -> list[Any]:
+    refusal = {"node": node, "reason": reason[:MAX_REFUSAL_CHARS], "time": now}
+    return [*status.get("refusals", ()), refusal][-MAX_REFUSALS:]
 
 
 def evicted(status: Status, *, generation: int, now: str) -> Status:  # noqa: ARG001 - as the others

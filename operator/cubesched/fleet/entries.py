@@ -114,6 +114,11 @@ class Entry:
         """What its reservation admitted, also while it is paused and counts less."""
         return _stamped(self.status.reservation)
 
+    @property
+    def paused_weight(self) -> Weight:
+        """What it counts while it is paused: as stamped, else in full."""
+        return _counted("Paused", self.status.reservation)
+
     @cached_property
     def wishes(self) -> Wishes:
         """What its client asks beside a node; nothing when the spec is unreadable."""

@@ -15,9 +15,10 @@ MUTABLE_SPEC: Final = ("priority", "paused", "schedulingGates")
 """What a client may change of a request after creation; gates can only be removed."""
 
 AGENT_TRANSITIONS: Final = {
-    "Bound": ("Bound", "Starting", "Pending"),
-    "Starting": ("Starting", "Running", "Failed", "Pending"),
-    "Running": ("Running", "Succeeded", "Failed"),
+    "Bound": ("Bound", "Starting", "Pending", "Paused"),
+    "Starting": ("Starting", "Running", "Failed", "Pending", "Paused", "Succeeded"),
+    "Running": ("Running", "Paused", "Succeeded", "Failed"),
+    "Paused": ("Paused", "Succeeded", "Failed"),
     "Evicting": ("Evicting", "Pending", "Succeeded", "Failed"),
     "Succeeded": ("Succeeded",),
     "Failed": ("Failed",),
@@ -26,6 +27,9 @@ AGENT_TRANSITIONS: Final = {
 
 AGENT_FIELDS: Final = ("phase", "conditions", "sandboxID", "endpoint", "finishedTime")
 """What of a request's status an agent may write in any of these."""
+
+PAUSE_FIELDS: Final = (*AGENT_FIELDS, "reservation")
+"""What it may write when it has paused the sandbox, or resumed it."""
 
 RETURN_FIELDS: Final = (*AGENT_FIELDS, "refusals", "nextAttemptTime")
 """What it may write when it gives the request back."""
@@ -84,7 +88,7 @@ def _agents() -> dict[str, Any]:
             _rule("UPDATE", f"{REQUESTS.plural}/status"),
         ],
         variables=_agent_variables(),
-        validations=[*_whose(), *_what()],
+        validations=[*_whose(), *_what(), *_pauses()],
         conditions={"from-an-agent": f"'{GROUPS[AGENT]}' in request.userInfo.groups"},
     )
 
@@ -99,13 +103,34 @@ def _agent_variables() -> dict[str, str]:
         "after": "has(object.status) ? object.status : {}",
         "phaseBefore": _field("variables.before", "phase", "'Pending'"),
         "phaseAfter": _field("variables.after", "phase", "'Pending'"),
+        "stampBefore": _field("variables.before", "reservation", "{}"),
+        "stampAfter": _field("variables.after", "reservation", "{}"),
+        "toResume": "has(variables.stampBefore.resume)",
+        "isPause": "variables.phaseBefore == 'Running' && variables.phaseAfter == 'Paused'",
+        "isResume": (
+            "variables.toResume && variables.phaseBefore == 'Starting'"
+            " && variables.phaseAfter == 'Running'"
+        ),
         "isReturn": "variables.phaseAfter == 'Pending'",
-        "writable": f"variables.isReturn ? {_names(RETURN_FIELDS)} : {_names(AGENT_FIELDS)}",
+        "isRefusal": (
+            "variables.phaseBefore in ['Bound', 'Starting']"
+            " && variables.phaseAfter in ['Pending', 'Paused']"
+        ),
+        "writable": (
+            "variables.isPause || variables.isResume"
+            f" ? {_names(PAUSE_FIELDS)} : variables.isReturn || variables.isRefusal"
+            f" ? {_names(RETURN_FIELDS)} : {_names(AGENT_FIELDS)}"
+        ),
         "clearable": f"variables.isReturn ? {_names(RETURN_CLEARS)} : {_names(AGENT_FIELDS)}",
         "touched": (
             "variables.after.filter(k, !(k in variables.writable) && !(k in variables.before"
             " && variables.after[k] == variables.before[k]))"
             " + variables.before.filter(k, !(k in variables.clearable) && !(k in variables.after))"
+        ),
+        "restated": (
+            "variables.stampAfter.filter(k, k != 'paused' && !(k in variables.stampBefore"
+            " && variables.stampAfter[k] == variables.stampBefore[k]))"
+            " + variables.stampBefore.filter(k, k != 'paused' && !(k in variables.stampAfter))"
         ),
         "refusalsBefore": _field("variables.before", "refusals", "[]"),
         "refusalsAfter": _field("variables.after", "refusals", "[]"),
@@ -162,18 +187,51 @@ def _what() -> list[dict[str, str]]:
             "message": "a request given back to Pending keeps neither nodeName nor reservation",
         },
         {
-            "expression": "variables.isNode || !variables.isReturn"
-            " || variables.phaseBefore == 'Evicting'"
+            "expression": "variables.isNode || !variables.isRefusal"
             " || (size(variables.refusalsAdded) == 1"
             " && variables.refusalsAdded[0].node == variables.node"
             " && size(variables.refusalsLost) <= (size(variables.refusalsBefore) == 8 ? 1 : 0))",
-            "message": "a request given back to Pending gains one entry in refusals,"
+            "message": "a request given back gains one entry in refusals,"
             " for the agent's own node, and loses none but the oldest of eight",
         },
         {
             "expression": "variables.isNode || variables.phaseBefore != 'Evicting'"
             " || (size(variables.refusalsAdded) == 0 && size(variables.refusalsLost) == 0)",
             "message": "a request that was evicted keeps its refusals as they are",
+        },
+    ]
+
+
+def _pauses() -> list[dict[str, str]]:
+    """Return the rules on what a pause may take off, and what has to be there to resume."""
+    return [
+        {
+            "expression": "variables.isNode || !variables.isRefusal"
+            " || (variables.phaseAfter == 'Paused') == variables.toResume",
+            "message": "a request given back goes to Paused if it was to be resumed, else to"
+            " Pending",
+        },
+        {
+            "expression": "variables.isNode || variables.toResume"
+            " || variables.phaseBefore != 'Starting' || variables.phaseAfter != 'Succeeded'",
+            "message": "a request that has never run cannot have succeeded",
+        },
+        {
+            "expression": "variables.isNode || variables.isReturn || size(variables.restated) == 0",
+            "message": "an agent may change nothing of status.reservation but its stamp 'paused'",
+        },
+        {
+            "expression": "variables.isNode || !variables.isPause"
+            " || (has(variables.stampAfter.paused)"
+            " && variables.stampAfter.paused.cpuMillis <= variables.stampAfter.cpuMillis"
+            " && variables.stampAfter.paused.memoryBytes <= variables.stampAfter.memoryBytes)",
+            "message": "a paused request says in status.reservation.paused what it keeps, at most"
+            " what was admitted",
+        },
+        {
+            "expression": "variables.isNode || !variables.isResume"
+            " || !has(variables.stampAfter.paused)",
+            "message": "a resumed request has no status.reservation.paused",
         },
     ]
 

@@ -15,6 +15,8 @@ from cubesched.api.quantity import parse_millis, parse_units
 
 CONFIRMED: Final = frozenset({"Bound", "Starting", "Running", "Paused", "Evicting"})
 CREATING: Final = frozenset({"Bound", "Starting"})
+SMALLER: Final = frozenset({"Paused", "Evicting", "Reserved"})
+"""Phases in which only the stamp of a pause counts, where there is one."""
 WINDOW_SECONDS: Final = 30.0
 """A limit that was lowered still counts this long: nodes and requests come in separate streams."""
 MAX_EXAMPLES: Final = 20
@@ -117,6 +119,8 @@ class _Placed(NamedTuple):
     phase: str
     node: str
     weight: Amount
+    is_confirmed: bool
+    """It has its node for certain, also while it is reserved there to be resumed."""
 
 
 @dataclass(slots=True)
@@ -135,7 +139,7 @@ class RequestAudit:
         self._requests = {o["metadata"]["uid"]: _placed(o) for o in objects}
         self._used.clear()
         for request in self._requests.values():
-            if request.phase in CONFIRMED:
+            if request.is_confirmed:
                 self._used[request.node] = self._used[request.node].plus(request.weight)
         for node in list(self._used):
             self._check(node, "the list")
@@ -145,20 +149,16 @@ class RequestAudit:
         self.revisions += 1
         uid = request["metadata"]["uid"]
         before = self._requests.pop(uid, None)
-        if before is not None and before.phase in CONFIRMED:
+        if before is not None and before.is_confirmed:
             self._used[before.node] = self._used[before.node].plus(before.weight, -1)
         if kind == "DELETED":
             return
         after = self._requests[uid] = _placed(request)
-        if after.phase not in CONFIRMED:
+        if not after.is_confirmed:
             return
         self._used[after.node] = self._used[after.node].plus(after.weight)
         self._check_move(before, after)
-        if (
-            before is None
-            or before.phase not in CONFIRMED
-            or after.weight.rises_from(before.weight)
-        ):
+        if before is None or not before.is_confirmed or after.weight.rises_from(before.weight):
             # A lowered limit alone is no violation: only a confirmation under it is.
             self._check(after.node, after.key)
 
@@ -175,7 +175,7 @@ class RequestAudit:
             self.violations.add("over_committed", f"{node}: {excess}, with {culprit}")
 
     def _check_move(self, before: _Placed | None, after: _Placed) -> None:
-        if before is not None and before.phase in CONFIRMED and before.node != after.node:
+        if before is not None and before.is_confirmed and before.node != after.node:
             text = f"{after.key} went from {before.node} straight to {after.node}"
             self.violations.add("moved_while_confirmed", text)
 
@@ -185,15 +185,19 @@ def _placed(request: Mapping[str, Any]) -> _Placed:
     status = request.get("status", {})
     phase = status.get("phase", "Pending")
     reservation = status.get("reservation", {})
+    stamp = reservation.get("paused", {}) if phase in SMALLER else {}
+    is_kept = phase == "Reserved" and bool(reservation.get("resume"))
+    counted = {**reservation, **stamp}
     weight = Amount(
-        reservation.get("cpuMillis", 0),
-        reservation.get("memoryBytes", 0),
-        reservation.get("diskBytes", 0),
+        counted.get("cpuMillis", 0),
+        counted.get("memoryBytes", 0),
+        counted.get("diskBytes", 0),
         1,
         int(phase in CREATING),
     )
     key = f"{meta.get('namespace', '')}/{meta['name']}"
-    return _Placed(key, phase, status.get("nodeName", ""), weight)
+    is_confirmed = is_kept or phase in CONFIRMED
+    return _Placed(key, phase, status.get("nodeName", ""), weight, is_confirmed)
 
 
 class _Sandbox(NamedTuple):
@@ -201,6 +205,8 @@ class _Sandbox(NamedTuple):
 
     uid: str
     weight: Amount
+    full: Amount
+    """What it takes when it is not paused."""
 
 
 @dataclass(slots=True)
@@ -226,6 +232,14 @@ class MachineAudit:
                 sandboxes.pop(line["sandbox"], None)
             case "start":
                 self._start(line, sandboxes)
+            case "pause" if (found := sandboxes.get(line["sandbox"])) is not None:
+                sandboxes[line["sandbox"]] = found._replace(weight=_weight(line))
+            case "resume" if (found := sandboxes.get(line["sandbox"])) is not None:
+                sandboxes[line["sandbox"]] = found._replace(weight=found.full)
+                self._note_peak(line["node"], sandboxes)
+            case "pause" | "resume":
+                text = f"{line['sandbox']} is not on {line['node']}"
+                self.violations.add("unreadable_log", text)
             case other:
                 self.violations.add("unreadable_log", f"unknown event {other!r}")
 
@@ -250,8 +264,7 @@ class MachineAudit:
             if uid in {sandbox.uid for sandbox in running.values()}:
                 text = f"request {uid} starts on {node} while it runs on {other}"
                 self.violations.add("ran_twice", text)
-        weight = Amount(line["cpuMillis"], line["memoryBytes"], 0, 1, 0)
-        sandboxes[line["sandbox"]] = _Sandbox(uid, weight)
+        sandboxes[line["sandbox"]] = _Sandbox(uid, _weight(line), _weight(line))
         self._note_peak(node, sandboxes)
 
     def _note_peak(self, node: str, sandboxes: dict[str, _Sandbox]) -> None:
@@ -262,3 +275,7 @@ class MachineAudit:
         peaks = self._peaks.setdefault(node, [])
         if all(used.rises_from(peak) for peak in peaks):
             self._peaks[node] = [*(peak for peak in peaks if peak.rises_from(used)), used]
+
+
+def _weight(line: Mapping[str, Any]) -> Amount:
+    return Amount(line["cpuMillis"], line["memoryBytes"], 0, 1, 0)

@@ -112,9 +112,9 @@ def test_a_machine_that_fails_to_stop_it_is_asked_again(does_it: bool) -> None:
         await asyncio.sleep(2)
         destroy, failures = world.machine.destroy, [CubeschedError("busy")] * 3
 
-        async def refuse(name: str) -> None:
+        async def refuse(sandbox: str) -> None:
             if does_it or not failures:
-                await destroy(name)
+                await destroy(sandbox)
             if failures:
                 await asyncio.sleep(0.1)
                 raise failures.pop()
@@ -160,7 +160,7 @@ def test_an_end_is_written_as_it_was_however_often_it_must_be_tried(faults: Faul
 
         phases = {(await world.status(f"q{number}"))["phase"] for number in range(4)}
         assert phases == {"Succeeded"}
-        assert not world.agent._ended
+        assert not len(world.agent._ends)
 
     in_a_world(test, behaviour=Behaviour(lifetime_seconds=(5.0, 5.0)))
 

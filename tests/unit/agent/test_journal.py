@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tests.unit.agent.worlds import NODE, RecordingRuntime
 from cubesched.agent.journal import Journal, JournaledRuntime
 from cubesched.agent.runtime import StartFailed
 from cubesched.agent.simulated import Behaviour
+from cubesched.fleet.entries import Weight
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -99,3 +101,29 @@ async def test_everything_else_is_passed_on(tmp_path: Path) -> None:
         assert runtime.refusal(an_order())
         assert await runtime.running() == {}
         assert not (await runtime.wait("nothing")).succeeded
+
+
+async def test_a_pause_is_written_once_the_rest_is_free_and_a_resume_before_it_is_taken(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "log"
+    machine = RecordingRuntime(Behaviour(create_delay_seconds=0))
+    name = an_order().sandbox
+    with Journal(path) as journal:
+        runtime = JournaledRuntime(NODE, machine, journal)
+        await runtime.create(an_order())
+        machine.may_pause.clear()
+        pausing = asyncio.create_task(runtime.pause(name, Weight(250, 0)))
+        await asyncio.sleep(0.01)
+        assert events(path) == ["start"]
+        machine.may_pause.set()
+        await pausing
+        assert events(path) == ["start", "pause"]
+        assert lines(path)[1]["cpuMillis"] == 250
+
+        machine.cannot_resume = True
+        with pytest.raises(StartFailed):
+            await runtime.resume(name)
+
+    assert events(path) == ["start", "pause", "resume", "stop"]
+    assert not await machine.running()

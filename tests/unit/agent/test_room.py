@@ -111,3 +111,28 @@ async def test_released_room_is_free() -> None:
 def test_what_no_request_explains_is_summed() -> None:
     assert unexplained({"a": ONE, "b": ONE}, {"a"}) == (ONE, 1)
     assert unexplained({"a": ONE}, {"a"}) == (Weight(), 0)
+
+
+async def test_what_is_paused_needs_room_for_the_rest_to_be_resumed() -> None:
+    room = Room(RecordingRuntime(Behaviour(), cpu_millis=1500))
+    await room.admit(an_order("a"))
+    room.count(an_order("a").sandbox, replace(ONE, cpu_millis=500))
+    await room.admit(an_order("b"))
+
+    assert "1000 cpu millis, 500 free" in await room.admit(an_order("a"), resumes=True)
+    assert room.held[an_order("a").sandbox].cpu_millis == 500
+
+    await room.release(an_order("b").sandbox)
+    assert not await room.admit(an_order("a"), resumes=True)
+    assert room.held[an_order("a").sandbox] == ONE
+
+
+async def test_only_what_is_held_can_be_counted_anew() -> None:
+    room = Room(RecordingRuntime(Behaviour()))
+    await room.admit(an_order("a"))
+
+    room.count("unknown", ONE)
+    room.count_at_least("unknown", ONE)
+    room.count_at_least(an_order("a").sandbox, replace(ONE, cpu_millis=1, memory_bytes=2 << 30))
+
+    assert room.held == {an_order("a").sandbox: replace(ONE, memory_bytes=2 << 30)}

@@ -17,10 +17,11 @@ from typing_extensions import override
 from cubesched.adapters.cluster.listwatch import ListWatch
 from cubesched.adapters.cluster.writes import StatusWriter
 from cubesched.agent.nodeagent import NodeAgent
-from cubesched.agent.runtime import Limits, Order
+from cubesched.agent.runtime import Limits, Order, StartFailed
 from cubesched.agent.simulated import Behaviour, SimulatedRuntime
 from cubesched.api import REQUESTS
 from cubesched.fleet.entries import Weight
+from cubesched.fleet.objects import NodeAmounts
 from cubesched.fleet.sandboxes import sandbox_name
 
 NODE = "node-1"
@@ -41,9 +42,14 @@ class RecordingRuntime(SimulatedRuntime):
             behaviour=behaviour,
         )
         self.created: list[str] = []
+        self.asked: list[tuple[str, int]] = []
+        """Each pause with the millis kept, and each resume with 0."""
         self.destroyed: list[str] = []
         self.may_destroy = asyncio.Event()
         self.may_destroy.set()
+        self.may_pause = asyncio.Event()
+        self.may_pause.set()
+        self.cannot_resume = False
         self.at_claim: Callable[[Order], None] = lambda _: None
         """Called just before the claim is written."""
         self.at_create: Callable[[Order], None] = lambda _: None
@@ -61,6 +67,19 @@ class RecordingRuntime(SimulatedRuntime):
         return await super().create(order)
 
     @override
+    async def pause(self, sandbox: str, keeping: Weight) -> None:
+        await self.may_pause.wait()
+        self.asked.append((sandbox, keeping.cpu_millis))
+        await super().pause(sandbox, keeping)
+
+    @override
+    async def resume(self, sandbox: str) -> None:
+        self.asked.append((sandbox, 0))
+        if self.cannot_resume:
+            raise StartFailed("the snapshot is broken")
+        await super().resume(sandbox)
+
+    @override
     async def destroy(self, sandbox: str) -> None:
         await self.may_destroy.wait()
         if sandbox in await self.running():
@@ -75,6 +94,7 @@ class World:
         self.server = ApiServer(rng=Random(seed))
         self.admin = Http(self.server.client(ADMIN))
         self.machine = RecordingRuntime(behaviour, cpu_millis=cpu_millis)
+        self.ratio: float | None = None
         self.agent = self._new_agent()
 
     def _new_agent(self) -> NodeAgent:
@@ -87,8 +107,15 @@ class World:
             epoch_seconds=lambda: 1_800_000_000 + loop.time(),
         )
 
+    def release(self, ratio: float) -> None:
+        """Let the operator say what share a paused sandbox gives up."""
+        self.ratio = ratio
+        self.agent.own_node.effective = NodeAmounts(paused_resource_release_ratio=ratio)
+
     async def start(self) -> None:
         """Bring the agent up."""
+        if self.ratio is not None:
+            self.release(self.ratio)
         watch = ListWatch(
             self._transport,
             REQUESTS.path(),
@@ -135,6 +162,13 @@ class World:
             code, answer = await self.admin.put_status(
                 stored, {**stored.get("status", {}), **status}
             )
+        assert code == 200, answer
+
+    async def wish(self, name: str, **spec: Any) -> None:
+        """Change the spec as the client."""
+        with self._unharmed():
+            _, stored = await self.admin.get(name)
+            code, answer = await self.admin.replace({**stored, "spec": {**stored["spec"], **spec}})
         assert code == 200, answer
 
     async def delete(self, name: str) -> None:

@@ -267,10 +267,63 @@ def test_a_machine_over_its_limit_is_found_though_it_was_brief() -> None:
     assert case.found == {"machine_over_limit": 1}
 
 
+def test_a_paused_sandbox_takes_what_it_keeps_and_a_resumed_one_all_again() -> None:
+    case = Case()
+    case.log("start", "n1", "a", cpu_millis=3000)
+    case.log("pause", "n1", "a", cpu_millis=1000)
+    case.log("start", "n1", "b", cpu_millis=3000)
+    case.machines.judge_machines()
+    assert not case.found
+
+    case.log("resume", "n1", "a", cpu_millis=0)
+    case.machines.judge_machines()
+    assert case.found == {"machine_over_limit": 1}
+
+
+@pytest.mark.parametrize("event", ["pause", "resume"])
+def test_what_does_not_run_cannot_be_paused_or_resumed(event: str) -> None:
+    case = Case()
+
+    case.log(event, "n1", "a")
+
+    assert case.found == {"unreadable_log": 1}
+
+
+def a_paused(uid: str, phase: str, *, keeping: int, **more: str) -> dict[str, Any]:
+    request = a_request(uid, phase, "n1", cpu_millis=4000)
+    request["status"]["reservation"] |= {
+        "paused": {"cpuMillis": keeping, "memoryBytes": 1 << 30},
+        **more,
+    }
+    return request
+
+
+@pytest.mark.parametrize("phase", ["Paused", "Evicting", "Reserved"])
+def test_a_paused_request_counts_what_it_keeps_also_while_a_resume_is_tried(phase: str) -> None:
+    case = Case()
+    case.requests.apply("MODIFIED", a_paused("a", phase, keeping=2000, resume="s"))
+    case.see("b", "Bound", cpu_millis=2000)
+    assert not case.found
+
+    case.see("c", "Bound", cpu_millis=1)
+    assert case.found == {"over_committed": 1}
+
+
+@pytest.mark.parametrize("phase", ["Bound", "Running"])
+def test_a_resumed_request_counts_in_full(phase: str) -> None:
+    case = Case()
+    case.see("b", "Running", cpu_millis=2000)
+    case.requests.apply("MODIFIED", a_paused("a", "Paused", keeping=2000))
+    assert not case.found
+
+    case.requests.apply("MODIFIED", a_paused("a", phase, keeping=2000, resume="s"))
+    assert case.found == {"over_committed": 1}
+
+
 def test_a_log_that_cannot_be_understood_is_a_finding() -> None:
     case = Case()
 
-    case.machines.apply({"event": "pause", "node": "n1"})
+    case.machines.apply({"event": "dream", "node": "n1"})
 
     assert case.found == {"unreadable_log": 1}
 
