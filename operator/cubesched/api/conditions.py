@@ -51,6 +51,11 @@ def put_condition(
     return [fresh if known is before else known for known in kept] if before else [*kept, fresh]
 
 
+def without_condition(stored: object, kind: str) -> list[Condition]:
+    """Return the stored conditions without the one of this kind."""
+    return [known for known in stored_conditions(stored) if known.get("type") != kind]
+
+
 def stored_conditions(stored: object) -> list[Condition]:
     """Return what of a status's `conditions` can be read, however it was stored."""
     return [c for c in stored if isinstance(c, dict)] if isinstance(stored, list) else []

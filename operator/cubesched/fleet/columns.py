@@ -78,6 +78,8 @@ class Reported:
     """The last heartbeat; -1 = never."""
     advanced_monotonic: Floats
     """When this replica saw the stamp advance."""
+    heard_seconds: Floats
+    """The same on the clock of `fleet.listening`; a new row was heard when it came."""
     awaited: Bools
     """No report made after this replica's first list of requests was seen yet."""
     skewed: Bools
@@ -109,6 +111,7 @@ class Reported:
             base_safety=np.full(rows, Safety.NOT_READY, np.uint8),
             stamp_ms=np.full(rows, -1, np.int64),
             advanced_monotonic=np.full(rows, -np.inf),
+            heard_seconds=np.zeros(rows),
             awaited=np.ones(rows, np.bool_),
             skewed=np.zeros(rows, np.bool_),
             uid_low=np.zeros(rows, np.uint64),

@@ -12,6 +12,7 @@ from typing_extensions import override
 from cubesched.fleet.assumptions import Assumption, Assumptions
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.ledger import CREATING, Change, Ledger
+from cubesched.fleet.listening import Listening, Silence
 from cubesched.fleet.metrics import Moment, sweep_safety, take_reports
 from cubesched.fleet.metrics_layout import Decoded
 from cubesched.fleet.supply import Supply
@@ -31,6 +32,7 @@ class Fleet(Supply):
         self.helped: Callable[[], None] = lambda: None
         self._monotonic, self._wall = monotonic, wall
         self._assumptions = Assumptions()
+        self._listening = Listening()
 
     def fits(self, entry: Entry) -> bool:
         """Evaluate one reservation at this point of the stream."""
@@ -106,6 +108,7 @@ class Fleet(Supply):
 
     @override
     def _row_added(self, node: str) -> None:
+        self.columns.reported.heard_seconds[self.columns.row_of[node]] = self._listening.seconds
         self._refresh(node)
         for entry in self.ledger.on_node(node):
             self._count_create(*_create_of(entry), 1)
@@ -135,12 +138,19 @@ class Fleet(Supply):
             listed=self.ledger.exact,
             ignores_foreign=self._settings.ignore_redis_allocation,
         )
+        stamps_before = self.columns.reported.stamp_ms.copy()
         believed = take_reports(self.columns, readings, moment)
+        self._listening.take(self.columns.reported, stamps_before, monotonic=moment.monotonic)
         if self.ledger.ghosts:
             self.ledger.release_ghosts(dict(believed))
             self._refresh_touched()
         self.sweep()
         self.helped()
+
+    def silent_nodes(self) -> dict[str, Silence]:
+        """Return the nodes that others were heard beside for longer than reports are believed."""
+        max_age = self._settings.guards.metrics_max_age_seconds
+        return self._listening.silent(self.columns, longer_than_seconds=max_age)
 
     def sweep(self) -> None:
         """Find what time has changed: stale nodes, and ghosts past their time."""

@@ -37,6 +37,7 @@ class Intent(StrEnum):
     REPORT = "report"
     END = "end"
     EVICT = "eviction"
+    MARK = "mark"
 
 
 _PRIORITY = {
@@ -48,6 +49,7 @@ _PRIORITY = {
     Intent.END: 1,
     Intent.EVICT: 1,
     Intent.REPORT: 2,
+    Intent.MARK: 2,
 }
 
 

@@ -9,11 +9,13 @@ from typing import Protocol
 from cubesched.core.scheduler_settings import Settings
 from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
+from cubesched.scheduling.deadlines import StartDeadlines
 from cubesched.scheduling.draining import Draining
 from cubesched.scheduling.inflight import InFlight
-from cubesched.scheduling.lifecycle import Lifecycle
+from cubesched.scheduling.lostnodes import LostNodes
 from cubesched.scheduling.ports import Clock, Meter, Policy
 from cubesched.scheduling.reservations import Reservations
+from cubesched.scheduling.upkeep import Upkeep
 
 
 class Part(Protocol):
@@ -50,8 +52,11 @@ class Means:
 
 def parts_of(means: Means) -> tuple[Part, ...]:
     """Return all parts, in the order in which they meet an event."""
+    upkeep = Upkeep(means.fleet, means.inflight, means.clock, lambda: means.settings, means.owns)
     return (
-        Lifecycle(means.fleet, means.policy, means.inflight, means.clock, means.owns),
+        upkeep,
+        StartDeadlines(upkeep),
+        LostNodes(upkeep),
         Draining(
             fleet=means.fleet,
             inflight=means.inflight,

@@ -9,17 +9,22 @@ from typing import Any
 
 import msgspec
 
-from cubesched.api.conditions import put_condition
+from cubesched.api.conditions import put_condition, without_condition
 from cubesched.api.timestamps import timestamp
 from cubesched.core.decision import Reason, ResumeReason
 from cubesched.core.scheduler_settings import Confirmation
 from cubesched.fleet.entries import Entry, Weight
 
 Status = dict[str, Any]
-SCHEDULED, RESUME_BLOCKED = "Scheduled", "ResumeBlocked"
+SCHEDULED, READY, RESUME_BLOCKED = "Scheduled", "Ready", "ResumeBlocked"
 MOST_ATTEMPTS = (1 << 31) - 1
 """The largest count of attempts that can be stored."""
 _FOR_WANT_OF_ROOM = frozenset({Reason.CONFLICT, Reason.REFUSED})
+_READY_TEXTS = {
+    "Starting": "the node creates the sandbox",
+    "Running": "the sandbox runs",
+    "Paused": "the sandbox is paused",
+}
 _OF_PLACEMENT = ("nodeName", "reservation", "sandboxID", "endpoint", "score")
 
 
@@ -165,6 +170,7 @@ def pending(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
     for key in (*_OF_PLACEMENT, "explanation"):
         status.pop(key, None)
     status["phase"] = "Pending"
+    status["conditions"] = without_condition(status.get("conditions"), READY)
     set_condition(
         status,
         SCHEDULED,
@@ -208,6 +214,43 @@ def failed(entry: Entry, *, condition: str, reason: str, message: str, wall: flo
         generation=entry.generation,
     )
     return status
+
+
+def node_silent(entry: Entry, *, message: str, wall: float) -> Status:
+    """Keep the phase of what an agent has claimed, Ready or not: nobody knows whether it runs."""
+    status = copied(entry)
+    set_condition(
+        status,
+        READY,
+        "False",
+        reason=Reason.NODE_LOST,
+        message=message,
+        wall=wall,
+        generation=entry.generation,
+    )
+    return status
+
+
+def node_heard(entry: Entry, *, wall: float) -> Status:
+    """Put Ready back to what the phase says, after the node was heard again."""
+    status = copied(entry)
+    is_paused = entry.phase == "Paused" or (entry.phase == "Evicting" and _is_weighed_paused(entry))
+    reason = "Paused" if is_paused else "Starting" if entry.phase == "Starting" else "Running"
+    set_condition(
+        status,
+        READY,
+        "True" if reason == "Running" else "False",
+        reason=reason,
+        message=_READY_TEXTS[reason],
+        wall=wall,
+        generation=entry.generation,
+    )
+    return status
+
+
+def _is_weighed_paused(entry: Entry) -> bool:
+    reservation = entry.status.reservation
+    return reservation is not None and reservation.paused is not None
 
 
 def waiting(
