@@ -61,6 +61,9 @@ class Machine:
     def templates(self) -> tuple[str, ...]:
         return self.runtime.templates()
 
+    def images(self) -> Mapping[str, int]:
+        return self.runtime.images()
+
     def usage(self) -> MachineUsage:
         """Tell nothing of the machine's real use, so that nodes can be filled to the brim."""
         return MachineUsage()

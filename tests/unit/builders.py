@@ -55,6 +55,7 @@ class NodeFacts:
     taints: tuple[Taint, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     templates: tuple[str, ...] = ()
+    images: Mapping[str, int] = field(default_factory=dict)
     template_creating: Mapping[str, int] = field(default_factory=dict)
     own: bool = False
 
@@ -142,6 +143,10 @@ def a_snapshot(
         templates={
             template: np.array([template in node.templates for node in nodes], dtype=np.bool_)
             for template in sorted({template for node in nodes for template in node.templates})
+        },
+        images={
+            image: np.array([node.images.get(image, 0) for node in nodes], dtype=np.int64)
+            for image in sorted({image for node in nodes for image in node.images})
         },
         template_creating={
             template: np.array(

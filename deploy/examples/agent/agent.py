@@ -37,6 +37,9 @@ class Processes:
     def templates(self) -> tuple[str, ...]:
         return ()
 
+    def images(self) -> Mapping[str, int]:
+        return {}
+
     def usage(self) -> MachineUsage:
         return MachineUsage(cpu_load=os.getloadavg()[0])
 

@@ -115,6 +115,10 @@ class JournaledRuntime:
         """Pass on."""
         return self._runtime.templates()
 
+    def images(self) -> Mapping[str, int]:
+        """Pass on."""
+        return self._runtime.images()
+
     def usage(self) -> MachineUsage:
         """Pass on."""
         return self._runtime.usage()

@@ -11,6 +11,7 @@ import msgspec
 from cubesched.adapters.cluster.answers import error_of
 from cubesched.adapters.cluster.transport import Transport
 from cubesched.adapters.cluster.writes import StatusApplier, get_raw
+from cubesched.agent.stored import Stored
 from cubesched.api import API_VERSION, NODES
 from cubesched.api.conditions import Condition, condition
 from cubesched.api.timestamps import timestamp
@@ -45,7 +46,7 @@ class NodeObject:
         self._now = epoch_seconds
         self._meta: Meta | None = None
         self._ready: Condition = {}
-        self._applied: tuple[str, tuple[str, ...]] | None = None
+        self._applied: tuple[str, Stored] | None = None
 
     @property
     def uid(self) -> str:
@@ -76,15 +77,15 @@ class NodeObject:
             raw = response.body
         self._meta = _NAMED.decode(raw).metadata
 
-    async def report_ready(self, templates: tuple[str, ...]) -> None:
-        """Say that the agent acts on what is bound here, and which templates the node stores."""
-        await self._apply("True", "AgentReady", "the agent runs", templates)
+    async def report_ready(self, stored: Stored) -> None:
+        """Say that the agent acts on what is bound here, and what the node stores."""
+        await self._apply("True", "AgentReady", "the agent runs", stored)
 
-    async def report_stopped(self, templates: tuple[str, ...]) -> None:
+    async def report_stopped(self, stored: Stored) -> None:
         """Say that the agent was stopped: nothing new should be placed here."""
-        await self._apply("False", "AgentStopped", "the agent was stopped", templates)
+        await self._apply("False", "AgentStopped", "the agent was stopped", stored)
 
-    async def refresh(self, templates: tuple[str, ...]) -> None:
+    async def refresh(self, stored: Stored) -> None:
         """Look whether the object is still the same, and write only what changed.
 
         A deleted object stays deleted: somebody took the machine out. One that was created
@@ -94,12 +95,10 @@ class NodeObject:
         if raw is None:
             return
         self._meta = _NAMED.decode(raw).metadata
-        if self._applied != (self.uid, templates):
-            await self.report_ready(templates)
+        if self._applied != (self.uid, stored):
+            await self.report_ready(stored)
 
-    async def _apply(
-        self, value: str, reason: str, message: str, templates: tuple[str, ...]
-    ) -> None:
+    async def _apply(self, value: str, reason: str, message: str, stored: Stored) -> None:
         self._ready = condition(
             "Ready",
             value,
@@ -109,10 +108,10 @@ class NodeObject:
             now=timestamp(self._now()),
             before=self._ready,
         )
-        status = {"conditions": [self._ready], "templates": list(templates)}
+        status = {"conditions": [self._ready], **stored.status()}
         result = await self._applier.apply_status(
             NODES, self.node, FIELD_MANAGER, status, uid=self.uid
         )
         if result.outcome is not Outcome.LANDED:
             raise ApiError(f"cannot write the status of {self.node}: {result.message}")
-        self._applied = (self.uid, templates)
+        self._applied = (self.uid, stored)

@@ -28,6 +28,7 @@ def order_of(entry: Entry) -> Order:
         name=entry.name,
         template_id=entry.template_id,
         weight=entry.weight,
+        images=entry.images,
     )
 
 

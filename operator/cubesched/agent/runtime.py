@@ -49,6 +49,8 @@ class Order:
     template_id: str
     """Empty when the request asks for no template."""
     weight: Weight
+    images: tuple[str, ...] = ()
+    """Images that the request says it starts from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,10 @@ class Runtime(Protocol):
 
     def templates(self) -> tuple[str, ...]:
         """Return the ids of the templates that are stored on this machine."""
+        ...
+
+    def images(self) -> Mapping[str, int]:
+        """Return the images that are stored on this machine, with their bytes."""
         ...
 
     def usage(self) -> MachineUsage:

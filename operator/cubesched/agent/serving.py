@@ -21,6 +21,7 @@ from cubesched.adapters.cluster.writes import StatusApplier, StatusWriter
 from cubesched.agent.nodeagent import NodeAgent
 from cubesched.agent.nodeobject import NodeObject
 from cubesched.agent.runtime import Runtime, RuntimeUnavailable
+from cubesched.agent.stored import stored_on
 from cubesched.api import NODES, REQUESTS
 from cubesched.core.errors import ApiError, StoreUnavailable
 from cubesched.fleet.metrics_layout import encode
@@ -130,7 +131,7 @@ async def keep_true(agent: NodeAgent, registered: NodeObject, rng: Random) -> No
     while True:
         await asyncio.sleep(CHECK_SECONDS * rng.uniform(0.5, 1.5))
         try:
-            await registered.refresh(agent.runtime.templates())
+            await registered.refresh(stored_on(agent.runtime))
         except ApiError as error:
             log.warning("%s: %s", agent.node, error)
         agent.node_uid = registered.uid
@@ -143,7 +144,7 @@ async def bring_up(agent: NodeAgent, registered: NodeObject, setup: NodeSetup, r
         await registered.ensure(setup.spec, setup.labels)
 
     async def report_ready() -> None:
-        await registered.report_ready(agent.runtime.templates())
+        await registered.report_ready(stored_on(agent.runtime))
 
     await _until_it_works(register, agent.node, rng)
     agent.node_uid = registered.uid
@@ -210,6 +211,6 @@ async def _report_stopped(agent: NodeAgent, registered: NodeObject) -> None:
     if not registered.uid:
         return
     try:
-        await registered.report_stopped(agent.runtime.templates())
+        await registered.report_stopped(stored_on(agent.runtime))
     except ApiError as error:
         log.warning("%s: %s", agent.node, error)

@@ -22,7 +22,7 @@ class Behaviour:
     seed: int = 0
     create_delay_seconds: float = 0.2
     missing_template_delay_seconds: float = 0.8
-    """Added when the template is not stored on the node."""
+    """Added when the template or an image is not stored on the node."""
     lifetime_seconds: tuple[float, float] | None = None
     """Each sandbox ends by itself after a time in this range; None = never."""
     start_fail_rate: float = 0.0
@@ -79,12 +79,14 @@ class SimulatedRuntime:
         limits: Limits,
         capacity: Weight,
         templates: tuple[str, ...] = (),
+        images: Mapping[str, int] | None = None,
         behaviour: Behaviour | None = None,
     ) -> None:
         self._node = node
         self._limits = limits
         self._capacity = capacity
         self._templates = templates
+        self._images = dict(images or {})
         self._behaviour = behaviour or Behaviour()
         self._sandboxes: dict[str, _Sandbox] = {}
         self._noise = Random(f"{self._behaviour.seed}/{node}")  # noqa: S311 - simulation
@@ -96,6 +98,10 @@ class SimulatedRuntime:
     def templates(self) -> tuple[str, ...]:
         """Return the ids of the templates that are stored on this machine."""
         return self._templates
+
+    def images(self) -> Mapping[str, int]:
+        """Return the images that are stored on this machine, with their bytes."""
+        return self._images
 
     def refusal(self, order: Order) -> str:
         """Refuse what the behaviour says this node refuses."""
@@ -184,7 +190,8 @@ class SimulatedRuntime:
 
     async def _pretend_to_create(self, order: Order) -> None:
         delay_seconds = self._behaviour.create_delay_seconds
-        if order.template_id and order.template_id not in self._templates:
+        is_here = order.template_id in {"", *self._templates}
+        if not (is_here and self._images.keys() >= set(order.images)):
             delay_seconds += self._behaviour.missing_template_delay_seconds
         await asyncio.sleep(delay_seconds)
         if self._dice(order, "start").random() < self._behaviour.start_fail_rate:

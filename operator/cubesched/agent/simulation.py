@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -64,6 +64,10 @@ class Machines:
     templates: tuple[str, ...] = ()
     template_share: float = 0.3
     """Share of the nodes that store each template."""
+    images: Mapping[str, int] = field(default_factory=dict)
+    """Names of images with their bytes."""
+    image_share: float = 0.3
+    """Share of the nodes that store each image."""
     zones: tuple[str, ...] = ()
     seed: int = 0
 
@@ -80,6 +84,12 @@ class Machines:
         """Return the templates that this node stores."""
         dice = self._dice(node, "templates")
         return tuple(name for name in self.templates if dice.random() < self.template_share)
+
+    def images_of(self, node: str) -> dict[str, int]:
+        """Return the images that this node stores, with their bytes."""
+        dice = self._dice(node, "images")
+        some = {name for name in self.images if dice.random() < self.image_share}
+        return {name: size for name, size in self.images.items() if name in some}
 
     def zone_of(self, number: int) -> str:
         """Return the zone of the node with this number; empty without zones."""
@@ -134,6 +144,7 @@ def runtime_of(
         limits=limits,
         capacity=scaled(machines.capacity, size),
         templates=machines.templates_of(node),
+        images=machines.images_of(node),
         behaviour=behaviour,
     )
     if journal is None:

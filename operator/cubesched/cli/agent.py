@@ -164,6 +164,8 @@ def machines_of(args: argparse.Namespace) -> Machines:
         heterogeneous=args.heterogeneous,
         templates=_names(args.templates),
         template_share=args.template_share,
+        images=_images(args.images),
+        image_share=args.image_share,
         zones=_names(args.zones),
         seed=args.seed,
     )
@@ -231,6 +233,13 @@ def _add_machines(parser: Parser) -> None:
         default=0.3,
         help="share of the nodes that store each template (default: 0.3)",
     )
+    group.add_argument("--images", default="", help="images with their size, as in app:1=5Gi")
+    group.add_argument(
+        "--image-share",
+        type=share,
+        default=0.3,
+        help="share of the nodes that store each image (default: 0.3)",
+    )
     group.add_argument("--zones", default="", help="zones to spread the nodes over, as in z1,z2")
 
 
@@ -240,7 +249,7 @@ def _add_behaviour(parser: Parser) -> None:
     group.add_argument(
         "--missing-template-delay",
         default="800ms",
-        help="added where the template is not stored (default: 800ms)",
+        help="added where the template or an image is not stored (default: 800ms)",
     )
     group.add_argument(
         "--lifetime", default="forever", help="30s, 30s..120s or forever (default: forever)"
@@ -257,6 +266,16 @@ def _add_behaviour(parser: Parser) -> None:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _images(text: str) -> dict[str, int]:
+    images = {}
+    for item in _names(text):
+        name, is_given, size = item.rpartition("=")
+        if not (name and is_given):
+            raise UsageError(f"--images: {item!r} has no size; write NAME=SIZE, as in app:1=5Gi")
+        images[name] = _amount("--images", size, parse_units)
+    return images
 
 
 def _amount(option: str, text: str, parse: Callable[..., int]) -> int:

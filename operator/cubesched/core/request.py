@@ -33,6 +33,8 @@ class Request:
     template_id: str = ""
     template_node_scope: tuple[str, ...] = ()
     allow_non_local_template: bool = False
+    images: tuple[str, ...] = ()
+    """Images it starts from, each once; asked for in scores only."""
     node_selector: tuple[tuple[str, str], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     priority: int = 0

@@ -105,6 +105,8 @@ class Snapshot:
     """Interned label values, from 1 on."""
     templates: Mapping[str, Bools]
     """For each template id some node holds: which nodes hold it."""
+    images: Mapping[str, Ints]
+    """For each image some node holds: bytes of it on each node, 0 where it is not."""
     template_creating: Mapping[str, Ints]
     """For each template id in flight: creates of it in flight on each node."""
     own: Bools

@@ -22,6 +22,7 @@ from cubesched.core.snapshot import (
     Taint,
 )
 from cubesched.fleet.cells import Cells
+from cubesched.fleet.images import Images
 from cubesched.fleet.nodes import NodeRecord
 
 _LOG = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ _FILLED: Mapping[str, tuple[int, type[np.generic]]] = {
 }
 """What a new row holds where that is no 64-bit 0."""
 _SKIPPED = ("version", "names", "row_of", "instance_type_codes", "taint_sets", "labels",
-            "label_values", "templates", "template_creating", "max_cpu_util_percent",
+            "label_values", "templates", "images", "template_creating", "max_cpu_util_percent",
             "disk_usage_max_percent", "derived")  # fmt: skip
 
 
@@ -141,6 +142,7 @@ def empty_snapshot() -> Snapshot:
         labels={},
         label_values={},
         templates={},
+        images={},
         template_creating={},
         max_cpu_util_percent=80.0,
         disk_usage_max_percent=80.0,
@@ -160,6 +162,7 @@ class Columns:
     label_values: dict[str, int] = field(default_factory=dict)
     templates: dict[str, Bools] = field(default_factory=dict)
     template_creating: dict[str, Ints] = field(default_factory=dict)
+    images: Images = field(init=False)
     types: dict[str, int] = field(default_factory=lambda: {"": 0})
     taint_sets: list[tuple[Taint, ...]] = field(default_factory=lambda: [()])
     cells: Cells = field(init=False)
@@ -173,6 +176,7 @@ class Columns:
         view.names, view.row_of = self.names, self.row_of
         view.labels, view.label_values = self.labels, self.label_values
         view.templates, view.template_creating = self.templates, self.template_creating
+        self.images = view.images = Images(self.row_of)
         view.instance_type_codes, view.taint_sets = self.types, self.taint_sets
         self.cells = Cells(view, self.reported)
 
@@ -210,17 +214,19 @@ class Columns:
                 mapping[key] = np.delete(values, at)
                 if not mapping[key].any():
                     del mapping[key]
+        self.images.remove(names)
         gone = set(names)
         self._rename([name for name in self.names if name not in gone])
 
     def fill_facts(self, row: int, record: NodeRecord) -> None:
-        """Write a node's labels, type, taints and templates into its row."""
+        """Write a node's labels, type, taints, templates and images into its row."""
         view = self.snapshot
         view.instance_type[row] = self.types.setdefault(record.instance_type, len(self.types))
         view.taint_set[row] = self._taint_code(record.taints)
         self.reported.base_safety[row] = record.safety
         self._fill_labels(row, record.labels)
         self._fill_templates(row, record.templates)
+        self.images.put(record.name, record.images)
 
     def count_template(self, template: str, row: int, number: int) -> None:
         """Change the creates in flight of `template` on a row."""
@@ -241,6 +247,7 @@ class Columns:
         self.names[:] = names
         self.row_of.clear()
         self.row_of.update({name: row for row, name in enumerate(names)})
+        self.images.rows_changed()
         self.cells = Cells(self.snapshot, self.reported)
         self.touch()
 

@@ -142,6 +142,14 @@ class Entry:
         except msgspec.MsgspecError:
             return ""
 
+    @property
+    def images(self) -> tuple[str, ...]:
+        """spec.images, each once; none when the spec is unreadable."""
+        try:
+            return tuple(dict.fromkeys(_SPEC.decode(self.spec_raw).images))
+        except msgspec.MsgspecError:
+            return ()
+
     def request(self, *, attempt: int, refused_nodes: tuple[str, ...]) -> Request:
         """Return what the pipeline sees of it, with exact sizes rounded up.
 
@@ -160,6 +168,7 @@ class Entry:
             template_id=spec.template_id,
             template_node_scope=tuple(spec.template_node_scope),
             allow_non_local_template=spec.allow_non_local_template,
+            images=tuple(dict.fromkeys(spec.images)),
             node_selector=tuple(sorted(spec.node_selector.items())),
             tolerations=tuple(
                 Toleration(key=t.key, operator=t.operator, value=t.value, effect=t.effect)

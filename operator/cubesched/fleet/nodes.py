@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import msgspec
 
@@ -29,6 +30,8 @@ class NodeRecord:
     taints: tuple[Taint, ...]
     templates: frozenset[str]
     safety: Safety
+    images: tuple[tuple[str, int], ...] = ()
+    """Names with their bytes, in order of name."""
     cpu_millis: int = 0
     memory_bytes: int = 0
     disk_bytes: int = NO_LIMIT
@@ -67,7 +70,7 @@ def read_node(raw: bytes) -> NodeRecord:
 
 
 def _record(node: NodeObject, spec: NodeSpec) -> NodeRecord:
-    capacity, quota = spec.capacity, spec.quota
+    capacity, quota, images = spec.capacity, spec.quota, node.status.images
     cpu = _amount("capacity.cpu", parse_millis, capacity.cpu)
     memory = _amount("capacity.memory", parse_units, capacity.memory)
     return NodeRecord(
@@ -78,6 +81,7 @@ def _record(node: NodeObject, spec: NodeSpec) -> NodeRecord:
         taints=tuple(Taint(t.key, t.value, t.effect) for t in spec.taints),
         templates=frozenset(node.status.templates),
         safety=_safety(node, spec),
+        images=tuple(sorted({i.name: _shared(i.name, i.size_bytes) for i in images}.values())),
         cpu_millis=cpu if quota.cpu is None else _amount("quota.cpu", parse_millis, quota.cpu),
         memory_bytes=memory
         if quota.memory is None
@@ -90,6 +94,12 @@ def _record(node: NodeObject, spec: NodeSpec) -> NodeRecord:
         paused_release_ratio=_ratio(quota.paused_resource_release_ratio),
         drain=spec.drain,
     )
+
+
+@lru_cache(maxsize=1 << 16)
+def _shared(name: str, size_bytes: int) -> tuple[str, int]:
+    """Return one pair for all nodes that hold the same image."""
+    return name, size_bytes
 
 
 def _amount(field: str, parse: object, value: Quantity | None) -> int:

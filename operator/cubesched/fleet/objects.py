@@ -142,6 +142,7 @@ class RequestSpec(_Struct, frozen=True):
     template_id: str = msgspec.field(name="templateID", default="")
     template_node_scope: list[str] = []
     allow_non_local_template: bool = False
+    images: list[str] = []
     node_selector: dict[str, str] = {}
     tolerations: list[WireToleration] = []
     priority: int = 0
@@ -181,11 +182,19 @@ class NodeSpec(_Struct, frozen=True):
     taints: list[WireTaint] = []
 
 
+class WireImage(_Struct, frozen=True):
+    """One of a SandboxNode's status.images."""
+
+    name: str
+    size_bytes: Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
+
+
 class NodeStatus(_Struct, frozen=True):
     """The status of a SandboxNode, as far as scheduling reads it."""
 
     conditions: list[Condition] = []
     templates: list[str] = []
+    images: list[WireImage] = []
 
 
 class NodeObject(_Struct, frozen=True):

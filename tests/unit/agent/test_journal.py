@@ -97,6 +97,7 @@ async def test_everything_else_is_passed_on(tmp_path: Path) -> None:
 
         assert runtime.limits() == machine.limits()
         assert runtime.templates() == ("here",)
+        assert runtime.images() == {"small": 1, "large": 2}
         assert runtime.usage().memory_used_bytes > 0
         assert runtime.refusal(an_order())
         assert await runtime.running() == {}

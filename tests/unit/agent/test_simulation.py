@@ -72,7 +72,14 @@ def with_fleet(
     test: Callable[[Fleet], Awaitable[None]], *, count: int = 3, shared: bool = False
 ) -> None:
     async def main() -> None:
-        fleet = Fleet(Machines(count=count, templates=("t",), template_share=1.0), shared=shared)
+        machines = Machines(
+            count=count,
+            templates=("t",),
+            template_share=1.0,
+            images={"app:1": 5 * GIB},
+            image_share=1.0,
+        )
+        fleet = Fleet(machines, shared=shared)
         running = asyncio.create_task(fleet.run())
         await test(fleet)
         fleet.stop.set()
@@ -95,7 +102,9 @@ def test_every_node_registers_reports_and_runs_what_is_bound_to_it(shared: bool)
             assert stored["status"]["phase"] == "Running"
             assert stored["status"]["endpoint"].startswith(f"node-00{number}:")
         assert await fleet.condition("node-002") == "AgentReady"
-        assert (await fleet.node("node-002"))["status"]["templates"] == ["t"]
+        status = (await fleet.node("node-002"))["status"]
+        assert status["templates"] == ["t"]
+        assert status["images"] == [{"name": "app:1", "sizeBytes": 5 * GIB}]
 
     with_fleet(test, shared=shared)
 
@@ -203,13 +212,17 @@ def test_nodes_come_up_through_a_server_that_fails_now_and_then() -> None:
 
 
 def test_machines_are_the_same_for_the_same_seed() -> None:
-    machines = Machines(count=50, heterogeneous=True, templates=("a", "b"), seed=3)
+    images = {"app:1": 5 * GIB, "app:2": GIB}
+    machines = Machines(count=50, heterogeneous=True, templates=("a", "b"), images=images, seed=3)
 
-    def facts(of: Machines) -> list[tuple[float, tuple[str, ...]]]:
-        return [(of.size_of(name), of.templates_of(name)) for name in of.names()]
+    def facts(of: Machines) -> list[tuple[float, tuple[str, ...], tuple[str, ...]]]:
+        return [
+            (of.size_of(name), of.templates_of(name), tuple(of.images_of(name)))
+            for name in of.names()
+        ]
 
     assert facts(machines) == facts(
-        Machines(count=50, heterogeneous=True, templates=("a", "b"), seed=3)
+        Machines(count=50, heterogeneous=True, templates=("a", "b"), images=images, seed=3)
     )
     assert len(set(facts(machines))) > 4
 

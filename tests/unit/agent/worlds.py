@@ -39,6 +39,7 @@ class RecordingRuntime(SimulatedRuntime):
             limits=limits,
             capacity=Weight(cpu_millis, 64 * GIB),
             templates=("here",),
+            images={"small": 1, "large": 2},
             behaviour=behaviour,
         )
         self.created: list[str] = []

@@ -32,6 +32,7 @@ def test_the_defaults_are_those_of_the_help() -> None:
 def test_options_reach_machines_and_behaviour() -> None:
     args = parse(
         *("--cpu", "8", "--memory", "16Gi", "--quota-cpu", "16", "--sandboxes", "7"),
+        *("--images", "app:1=5Gi, b=1", "--image-share", "0.5"),
         *("--templates", "a,b", "--zones", "z1, z2", "--prefix", "x-", "--heterogeneous"),
         *("--lifetime", "30s..2m", "--fail-rate", "0.5", "--refuse-nodes", "x-001", "--seed", "9"),
     )
@@ -42,6 +43,7 @@ def test_options_reach_machines_and_behaviour() -> None:
         Weight(16_000, 16 * GIB),
     )
     assert (machines.templates, machines.zones) == (("a", "b"), ("z1", "z2"))
+    assert (machines.images, machines.image_share) == ({"app:1": 5 * GIB, "b": 1}, 0.5)
     assert machines.names()[0] == "x-000"
     assert machines.heterogeneous
     assert behaviour.lifetime_seconds == (30.0, 120.0)
@@ -58,6 +60,8 @@ def test_one_lifetime_is_a_range_of_one() -> None:
     ("argv", "option"),
     [
         (["--cpu", "many"], "--cpu"),
+        (["--images", "app:1"], "--images"),
+        (["--images", "app=large"], "--images"),
         (["--memory", "1 Gi"], "--memory"),
         (["--lifetime", "long"], "--lifetime"),
         (["--lifetime", "9s..3s"], "--lifetime"),

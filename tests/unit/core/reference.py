@@ -56,7 +56,8 @@ def decide(
             feasible.append(node)
     if not feasible:
         return Outcome("", why_none(nodes, request), 0.0, dict(counts), 0)
-    scores = [blended_score(node, request, policy) for node in feasible]
+    spread = spread_of_images(nodes, request)
+    scores = [blended_score(node, request, policy, spread) for node in feasible]
     chosen = choose(feasible, scores, request, policy, prefer_own)
     return Outcome(feasible[chosen].name, "", scores[chosen], dict(counts), len(feasible))
 
@@ -202,10 +203,12 @@ def why_none(nodes: Sequence[NodeFacts], request: Request) -> str:
 # Scores
 
 
-def blended_score(node: NodeFacts, request: Request, policy: Policy) -> float:
+def blended_score(
+    node: NodeFacts, request: Request, policy: Policy, spread: Mapping[str, float]
+) -> float:
     answers = []
     for name, args, weight in policy.scores:
-        score = SCORES[name](node, request, args)
+        score = score_of(name, args, node, request, spread)
         if score is not None:
             answers.append((score, weight))
     if not answers:
@@ -216,6 +219,18 @@ def blended_score(node: NodeFacts, request: Request, policy: Policy) -> float:
     for (score, _), part in zip(answers, shares, strict=True):
         total += score * (part / sum(shares))
     return min(total, 100.0)
+
+
+def score_of(
+    name: str,
+    args: Mapping[str, object],
+    node: NodeFacts,
+    request: Request,
+    spread: Mapping[str, float],
+) -> float | None:
+    if name == "image_score":
+        return image_score(node, request, args, spread)
+    return SCORES[name](node, request, args)
 
 
 def clamp(value: float, low: float, high: float) -> float:
@@ -275,11 +290,16 @@ def free_by_factor(name: str, node: NodeFacts, request: Request) -> float:  # no
 DEFAULT_FACTORS = {"mvm_num": 1, "local_create_num": 1, "cpu_util": 1, "quota_mem_usage": 1}
 
 
-def weighted_average(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float | None:
-    factors = args.get("factors", DEFAULT_FACTORS)
+def weights_of(args: Mapping[str, object], default: Mapping[str, float]) -> Mapping[str, float]:
+    factors = args.get("factors", default)
     if isinstance(factors, list):
-        factors = dict.fromkeys(factors, 1)
+        return dict.fromkeys(factors, 1)
     assert isinstance(factors, dict)
+    return factors
+
+
+def weighted_average(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float | None:
+    factors = weights_of(args, DEFAULT_FACTORS)
     largest = max(factors.values(), default=0)
     if largest == 0:
         return None
@@ -323,10 +343,43 @@ def create_concurrency_score(
     return free(creating, node.create_limit)
 
 
-def image_score(node: NodeFacts, request: Request, args: Mapping[str, object]) -> float | None:
-    if not request.template_id:
+MIB = 1024 * 1024
+
+
+def spread_of_images(nodes: Sequence[NodeFacts], request: Request) -> dict[str, float]:
+    """The share of healthy nodes that hold each image."""
+    healthy = [node for node in nodes if node.safety == Safety.OK]
+    spread = {}
+    for image in request.images:
+        holders = [node for node in healthy if node.images.get(image, 0) > 0]
+        spread[image] = len(holders) / len(healthy)
+    return spread
+
+
+def image_score(
+    node: NodeFacts, request: Request, args: Mapping[str, object], spread: Mapping[str, float]
+) -> float | None:
+    weights = weights_of(args, {"template_id": 1})
+    of_template = weights.get("template_id", 0) if request.template_id else 0
+    of_images = weights.get("image_id", 0) if request.images else 0
+    if of_template + of_images == 0:
         return None
-    return 100.0 if request.template_id in node.templates else 0.0
+    by_template = 100.0 if request.template_id in node.templates else 0.0
+    if of_images == 0:
+        return by_template
+    by_images = image_size_by_spread(node, request, spread)
+    if of_template == 0:
+        return by_images
+    share = of_template / (of_template + of_images)
+    return min(by_images * (1.0 - share) + by_template * share, 100.0)
+
+
+def image_size_by_spread(node: NodeFacts, request: Request, spread: Mapping[str, float]) -> float:
+    scaled = 0.0
+    for image in request.images:
+        scaled += node.images.get(image, 0) * spread[image]
+    least, most = 23.0 * MIB, 80_000.0 * MIB * len(request.images)
+    return (clamp(scaled, least, most) - least) * 100.0 / (most - least)
 
 
 def template_local_pressure(
@@ -346,7 +399,6 @@ SCORES: dict[str, Callable[[NodeFacts, Request, Mapping[str, object]], float | N
     "most_allocated": most_allocated,
     "balanced_allocation": balanced_allocation,
     "create_concurrency_score": create_concurrency_score,
-    "image_score": image_score,
     "template_local_pressure": template_local_pressure,
 }
 

@@ -17,6 +17,7 @@ from cubesched.core.derived import derive
 from cubesched.core.pipeline import SelectionMethod
 from cubesched.core.request import Request, Toleration
 from cubesched.core.snapshot import NO_LIMIT, Safety, Snapshot, Taint
+from cubesched.plugins.registry import SCORES
 
 Value = TypeVar("Value")
 FLEETS = 4000
@@ -35,6 +36,7 @@ TOLERATIONS = (
     (Toleration("dedicated", "Equal", "a"),),
     (Toleration("dedicated", "Exists", "", "NoExecute"), Toleration("spot", "Exists")),
 )
+IMAGES = {"tiny": 1 << 20, "small": 50 << 20, "large": 5 * GIB, "huge": 400 * GIB}
 FACTORS = [
     *reference.DEFAULT_FACTORS,
     "realtime_create_num",
@@ -162,6 +164,7 @@ def random_node(rng: random.Random, name: str, oddness: float) -> NodeFacts:
         taints=some(((),), TAINTS),
         labels=random_labels(rng),
         templates=tuple(template for template in ("t1", "t2") if rng.random() < 0.6),
+        images={image: size for image, size in IMAGES.items() if rng.random() < 0.5},
         template_creating={"t1": rng.randint(0, 3)},
         own=rng.random() < 0.3,
     )
@@ -185,6 +188,7 @@ def random_request(rng: random.Random, uid: str, attempt: int) -> Request:
         template_id=rng.choice(("", "", "t1", "t2", "t3" if is_odd else "t1")),
         template_node_scope=("node-001", "node-002", "gone") if rng.random() < 0.1 else (),
         allow_non_local_template=rng.random() < 0.5,
+        images=tuple(rng.sample(sorted((*IMAGES, "nowhere")), rng.choice((0, 0, 1, 2, 4)))),
         node_selector=random_selector(rng),
         tolerations=rng.choice(TOLERATIONS),
         refused_nodes=("node-000", "gone") if rng.random() < 0.2 else (),
@@ -199,7 +203,7 @@ def random_selector(rng: random.Random) -> tuple[tuple[str, str], ...]:
 
 
 def random_policy(rng: random.Random, method: SelectionMethod) -> reference.Policy:
-    names = rng.sample(sorted(reference.SCORES), rng.randint(0, 4))
+    names = rng.sample(sorted(SCORES), rng.randint(0, 4))
     filters: dict[str, Mapping[str, object]] = {}
     if rng.random() < 0.2:
         filters["node_labels"] = {"matchLabels": {"zone": "a"}}
@@ -223,6 +227,9 @@ def random_args(rng: random.Random, name: str) -> Mapping[str, object]:
             some.remove("cpu_usage")
         weights = {factor: rng.choice((0.0, 1.0, 2.5)) for factor in some}
         choices += [{"factors": some}, {"factors": weights}]
+    if name == "image_score":
+        weights = {factor: rng.choice((0.0, 1.0, 2.5)) for factor in ("image_id", "template_id")}
+        choices += [{"factors": ["image_id"]}, {"factors": weights}]
     if name == "resource_fit_score":
         choices += [{"imbalance_penalty": 0.0}, {"imbalance_penalty": 2.0}]
     if name == "create_concurrency_score":

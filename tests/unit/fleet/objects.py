@@ -90,6 +90,7 @@ def a_node_object(
     memory: Any = "16Gi",
     labels: Mapping[str, str] | None = None,
     templates: Sequence[str] = (),
+    images: Mapping[str, int] | None = None,
     ready: bool = True,
     spec: Mapping[str, Any] | None = None,
 ) -> bytes:
@@ -106,6 +107,7 @@ def a_node_object(
             "status": {
                 "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
                 "templates": list(templates),
+                "images": [{"name": n, "sizeBytes": size} for n, size in (images or {}).items()],
             },
         }
     )

@@ -93,6 +93,9 @@ def test_a_node_that_says_nothing_is_not_ready() -> None:
         ),
         ({"status": {"conditions": "all fine"}}, "conditions"),
         ({"status": {"templates": 7}}, "templates"),
+        ({"status": {"images": [{"name": "a", "sizeBytes": -1}]}}, "sizeBytes"),
+        ({"status": {"images": [{"name": "a", "sizeBytes": 1 << 61}]}}, "sizeBytes"),
+        ({"status": {"images": [{"name": "a"}]}}, "sizeBytes"),
         ({"metadata": {"name": "n1", "uid": "uid-n1", "labels": {"a": 1}}}, "labels"),
     ],
 )

@@ -93,8 +93,8 @@ def test_no_name_is_used_twice() -> None:
         ),
         (
             "image_score",
-            {"factors": ["image_id"]},
-            [("args.factors", 'unknown factor "image_id"; did you mean "template_id"?')],
+            {"factors": ["imageid"]},
+            [("args.factors", 'unknown factor "imageid"; did you mean "image_id"?')],
         ),
     ],
 )

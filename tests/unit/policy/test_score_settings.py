@@ -161,8 +161,8 @@ def test_the_factory_profiles_rate_by_their_own_factors_until_the_tree_says_othe
             '.plugins.image_scor: unknown built-in score "image_scor"; did you mean "image_score"?',
         ),
         (
-            {"plugins": {"image_score": {"factors": ["template_id", "mvm_num"]}}},
-            '.plugins.image_score.factors[1]: unknown factor "mvm_num"; known are template_id',
+            {"plugins": {"image_score": {"factors": ["template_id", "x"]}}},
+            '.plugins.image_score.factors[1]: unknown factor "x"; known are image_id, template_id',
         ),
         (
             {"plugins": {RTWA: {"factors": ["mvm_num", "mvm_num"]}}},

@@ -18,7 +18,9 @@ from cubesched.api.v1alpha1.config import (
     ScoreSwitches,
 )
 from cubesched.api.v1alpha1.node import (
+    MAX_IMAGES,
     Capacity,
+    Image,
     Quota,
     SandboxNodeSpec,
     SandboxNodeStatus,
@@ -46,12 +48,14 @@ from cubesched.api.v1alpha1.request import (
 
 __all__ = [
     "GUARDS",
+    "MAX_IMAGES",
     "Capacity",
     "ConcurrencySettings",
     "Condition",
     "Failure",
     "FilterPlugin",
     "GuardSettings",
+    "Image",
     "Model",
     "Overcommit",
     "Plugin",

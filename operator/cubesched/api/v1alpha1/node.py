@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -11,11 +11,15 @@ from cubesched.api.v1alpha1.schema import extra
 from cubesched.api.v1alpha1.values import (
     BytesHeld,
     CpuHeld,
+    ImageName,
     InstanceType,
     LabelKey,
     LabelValue,
     TemplateID,
 )
+
+MAX_IMAGES: Final = 128
+"""What a node reports of its images: the largest ones."""
 
 Limit = Annotated[int, Field(ge=1, le=100_000)]
 ReleaseRatio = Annotated[float, Field(ge=0, le=1)]
@@ -81,6 +85,15 @@ class SandboxNodeSpec(Model):
     """What requests may take in all. Default: capacity, and the SchedulerConfig's limits."""
 
 
+class Image(Model):
+    """An image that is stored on the machine."""
+
+    name: ImageName
+    """What a request's `images` must equal."""
+    size_bytes: Annotated[int, Field(ge=0, le=1 << 50)]
+    """Bytes it takes on this machine."""
+
+
 class SandboxNodeStatus(Model):
     """What is observed of the machine; agent and operator each apply their own fields."""
 
@@ -90,3 +103,7 @@ class SandboxNodeStatus(Model):
         list[TemplateID], Field(max_length=2048, json_schema_extra=extra(list_type="atomic"))
     ] = []
     """Templates held on the machine, from which sandboxes start fast. Written by the agent."""
+    images: Annotated[
+        list[Image], Field(max_length=MAX_IMAGES, json_schema_extra=extra(list_type="atomic"))
+    ] = []
+    """Images held on the machine, the largest ones. Written by the agent."""

@@ -12,6 +12,7 @@ from cubesched.api.v1alpha1.values import (
     BytesAsked,
     BytesOrNone,
     CpuAsked,
+    ImageName,
     InstanceType,
     LabelKey,
     Labels,
@@ -102,6 +103,11 @@ class SandboxRequestSpec(Model):
     """The only nodes it may be placed on, as for a template stored on some. Default: all nodes."""
     allow_non_local_template: bool = False
     """True also allows nodes that must fetch the template first: slower. Default: false."""
+    images: Annotated[
+        list[ImageName], Field(max_length=16, json_schema_extra=extra(list_type="set"))
+    ] = []
+    """Images it starts from, spelled as nodes report them; only scores look at them.
+    Default: none."""
     node_selector: Labels = {}
     """Labels the node must have. Default: none."""
     tolerations: Annotated[

@@ -185,6 +185,11 @@ TemplateID = Annotated[
 ]
 """The name of a sandbox template."""
 
+ImageName = Annotated[
+    str, Field(min_length=1, max_length=512, pattern=r"^[A-Za-z0-9][-A-Za-z0-9._:/@+]*$")
+]
+"""The reference of an image, compared as it is spelled."""
+
 Timestamp = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 """A time in RFC 3339, UTC."""
 
