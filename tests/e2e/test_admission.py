@@ -21,6 +21,7 @@ RESERVATION = {
     "cpuMillis": 1000,
     "memoryBytes": 1 << 30,
 }
+FOR_AGENT = {**RESERVATION, "confirmation": "agent"}
 PLACED = {
     "attempts": 1,
     "nodeName": "n1",
@@ -126,6 +127,8 @@ def test_nothing_else_of_spec_can_change(request_: Request, patch: str, fields: 
     [
         (placed("Bound"), placed("Bound", conditions=[])),
         (placed("Bound"), placed("Starting")),
+        (placed("Reserved", reservation=FOR_AGENT), placed("Starting", reservation=FOR_AGENT)),
+        (placed("Reserved", reservation=FOR_AGENT), given_back()),
         (placed("Starting"), placed("Running", sandboxID="s", endpoint="10.0.0.1:80")),
         (placed("Starting"), placed("Failed", finishedTime="2026-11-30T12:00:00Z")),
         (placed("Running"), placed("Running", endpoint="10.0.0.1:80")),
@@ -176,7 +179,33 @@ def test_an_agent_may_move_its_own_request_on(
         (placed("Bound"), placed("Running"), "from Bound to Running"),
         (placed("Bound"), placed("Succeeded"), "from Bound to Succeeded"),
         (placed("Reserved"), placed("Bound"), "from Reserved to Bound"),
-        (placed("Reserved"), given_back(), "from Reserved to Pending"),
+        (placed("Reserved"), placed("Starting"), "not asked to confirm"),
+        (placed("Reserved"), given_back(), "not asked to confirm"),
+        (
+            placed("Reserved", reservation={**RESERVATION, "confirmation": "none"}),
+            placed("Starting", reservation={**RESERVATION, "confirmation": "none"}),
+            "not asked to confirm",
+        ),
+        (
+            placed("Reserved"),
+            placed("Starting", reservation=FOR_AGENT),
+            "not asked to confirm",
+        ),
+        (
+            placed("Reserved", reservation=FOR_AGENT),
+            placed("Bound", reservation=FOR_AGENT),
+            "from Reserved to Bound",
+        ),
+        (
+            placed("Reserved", reservation=FOR_AGENT),
+            placed("Running", reservation=FOR_AGENT),
+            "from Reserved to Running",
+        ),
+        (
+            placed("Reserved", reservation=FOR_AGENT),
+            placed("Starting", reservation={**FOR_AGENT, "cpuMillis": 1}),
+            "may not write status.reservation",
+        ),
         (placed("Running"), given_back(), "from Running to Pending"),
         (placed("Running"), placed("Evicting"), "from Running to Evicting"),
         (placed("Evicting"), placed("Running"), "from Evicting to Running"),

@@ -89,12 +89,12 @@ COUNT_BOUND_ONLY = Mutant(
     (
         Edit(
             "fleet/ledger.py",
-            "        used = self.usage(entry.node)\n        return (",
+            "        used = self.usage(entry.node)\n",
             """        used = Usage(unreadable=self.usage(entry.node).unreadable)
         for other in self.on_node(entry.node):
             if other.uid == entry.uid or other.phase != "Reserved":
                 used.add(other.weight, creating=other.phase in CREATING)
-        return (""",
+""",
         ),
     ),
 )

@@ -22,12 +22,14 @@ class SharedFeed:
     def reset(self) -> None:
         """Begin a list."""
         self._node_of = {}
+        self.position.begin_list()
         for own in self.nodes.values():
             own.reset()
 
     def seen(self, raw: bytes) -> None:
         """Take one object of the list."""
         entry = read_entry(raw)
+        self.position.note(entry)
         own = self.nodes.get(_named_by(entry))
         if own is not None:
             self._node_of[entry.uid] = own.node
@@ -44,6 +46,7 @@ class SharedFeed:
     def event(self, kind: str, raw: bytes, version: int) -> None:
         """Apply one event, to the node it concerns and to the one it left."""
         entry = read_entry(raw)
+        self.position.note(entry, is_there=kind != "DELETED")
         before = self._node_of.pop(entry.uid, "")
         now = _named_by(entry) if kind != "DELETED" else ""
         if before and before != now:

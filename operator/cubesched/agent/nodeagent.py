@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from cubesched.adapters.cluster.writes import StatusWriter
 from cubesched.agent import statuses
+from cubesched.agent.confirming import Confirming, is_to_confirm
 from cubesched.agent.ends import Ends
 from cubesched.agent.ownnode import OwnNode
 from cubesched.agent.pausing import Pausing
@@ -53,15 +54,16 @@ class NodeAgent:
         self.node = node
         self.node_uid = ""
         """metadata.uid of the SandboxNode; set by who registers it, before the first report."""
-        self.own_node = OwnNode(node)
+        self.own_node = OwnNode(node, changed=self._room_may_have_come)
         """What the operator says of this node; feed it from a list-watch of the SandboxNode."""
         self.runtime = runtime
         self.requests = OwnRequests(
-            node, changed=self._wake, listed=self._note_listed, position=position or Position()
+            node, changed=self._changed, listed=self._note_listed, position=position or Position()
         )
         self._statuses = ConditionalWrites(writer, self.requests, epoch_seconds)
         self._now = epoch_seconds
         self._room = Room(runtime)
+        self._confirming = Confirming(self.requests, self.own_node, self._room)
         self._pausing = Pausing(runtime, self._room, self.own_node)
         self._listed = asyncio.Event()
         self._is_ready = False
@@ -123,6 +125,16 @@ class NodeAgent:
 
     def _note_listed(self) -> None:
         self._listed.set()
+        self._room_may_have_come()
+
+    def _changed(self, uid: str) -> None:
+        self._wake(uid)
+        self._room_may_have_come()
+
+    def _room_may_have_come(self) -> None:
+        """Look again at what is reserved here and waits for room, or for what is said of it."""
+        for uid in self._confirming.take_waiting():
+            self._wake(uid)
 
     # One worker a request
 
@@ -139,6 +151,8 @@ class NodeAgent:
             return  # whatever runs for it stays until it can be read
         await self._destroy_all(uid, but=sandbox_of(entry))
         match entry.phase:
+            case "Reserved" if is_to_confirm(entry):
+                await self._confirm(entry)
             case "Bound":
                 await self._claim(entry)
             case "Starting":
@@ -168,6 +182,23 @@ class NodeAgent:
 
     async def _begin(self, entry: Entry) -> None:
         await (self._resume(entry) if entry.resume else self._run(entry))
+
+    async def _confirm(self, entry: Entry) -> None:
+        """Claim what this agent is asked to confirm, if it fits; a full machine gives it back."""
+        order = order_of(entry)
+        refusal = self.runtime.refusal(order) if not entry.resume else ""
+        refusal = refusal or await self._room.promise(order)
+        if refusal:
+            await self._give_back(entry, refusal)
+            return
+        try:
+            # Nothing yields between the verdict and the write, which hangs on the same version.
+            if self._confirming.may_claim(entry):
+                claimed = await self._statuses.write(entry, statuses.confirmed, node=self.node)
+                if claimed is not None:
+                    await self._begin(claimed)
+        finally:
+            self._room.promised.pop(order.sandbox, None)
 
     async def _run(self, entry: Entry) -> None:
         order = order_of(entry)
@@ -200,10 +231,7 @@ class NodeAgent:
         order = order_of(entry)
         short = await self._room.admit(order, resumes=True)
         if short:
-            log.info("%s cannot resume %s: %s", self.node, entry.key, short)
-            await self._pausing.pause_again(entry)
-            facts = {"node": self.node, "reason": short}
-            await self._statuses.write(entry, statuses.resume_refused, **facts)
+            await self._give_back(entry, short)
             return
         if await self._runs_on(entry):
             await self._statuses.write(entry, statuses.resumed)
@@ -270,11 +298,16 @@ class NodeAgent:
 
     async def _give_back(self, entry: Entry, reason: str) -> None:
         log.info("%s gives %s back: %s", self.node, entry.key, reason)
-        await self._statuses.write(entry, statuses.refused, node=self.node, reason=reason)
+        change = statuses.refused
+        if entry.resume:
+            await self._pausing.pause_again(entry)
+            change = statuses.resume_refused
+        await self._statuses.write(entry, change, node=self.node, reason=reason)
 
     async def _let_go(self, sandbox: str) -> None:
         self._forget(sandbox)  # before it is destroyed: that is no end by itself
         await self._room.release(sandbox)
+        self._room_may_have_come()
 
     def _forget(self, sandbox: str) -> None:
         self._ends.forget(sandbox)

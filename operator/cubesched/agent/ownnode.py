@@ -13,6 +13,9 @@ from fractions import Fraction
 
 import msgspec
 
+from cubesched.api.quantity import QuantityError, parse_millis, parse_units
+from cubesched.core.snapshot import NO_LIMIT
+from cubesched.fleet.ledger import Limits
 from cubesched.fleet.objects import NamedObject, NodeAmounts
 
 log = logging.getLogger(__name__)
@@ -53,6 +56,19 @@ class OwnNode:
         """
         said = self.effective.paused_resource_release_ratio
         return Fraction(str(said)) if said is not None and 0 <= said <= 1 else Fraction(0)
+
+    @property
+    def limits(self) -> Limits | None:
+        """What requests may take here in all; None while the operator has not said it."""
+        said = self.effective
+        required = (said.cpu, said.memory, said.sandboxes, said.create_concurrency)
+        if None in required:
+            return None
+        try:
+            return _limits(said)
+        except QuantityError as error:
+            log.warning("%s: effectiveCapacity cannot be used: %s", self.node, error)
+            return None
 
     # The stream
 
@@ -119,6 +135,18 @@ class SharedNodes:
 
     def progress(self, version: int) -> None:
         """Take a bookmark."""
+
+
+def _limits(said: NodeAmounts) -> Limits:
+    """Read amounts that are all there, but for the disk where it is not limited."""
+    disk = said.system_disk
+    return Limits(
+        cpu_millis=parse_millis(said.cpu or 0, round_up=False),
+        memory_bytes=parse_units(said.memory or 0, round_up=False),
+        disk_bytes=NO_LIMIT if disk is None else parse_units(disk, round_up=False),
+        sandboxes=said.sandboxes or 0,
+        creates=said.create_concurrency or 0,
+    )
 
 
 def _name_of(raw: bytes) -> str:

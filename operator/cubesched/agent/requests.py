@@ -61,6 +61,25 @@ class Position:
     """How far one stream has been applied; nodes that share the stream share this."""
 
     version: int = 0
+    is_listed: bool = False
+    """No list is under way: what was met is all that stands at one version of the server.
+
+    Own acknowledged writes may be ahead of that; they only take away from what counts.
+    """
+    blind: set[str] = field(default_factory=set)
+    """Stored objects, by uid, that cannot be read and may name any node."""
+
+    def note(self, entry: Entry, *, is_there: bool = True) -> None:
+        """Note whether an object that was just met can be read, and is still there."""
+        if is_there and entry.unreadable and not entry.node:
+            self.blind.add(entry.uid)
+        else:
+            self.blind.discard(entry.uid)
+
+    def begin_list(self) -> None:
+        """Note that the stream has ended and that all is listed anew."""
+        self.is_listed = False
+        self.blind.clear()
 
 
 @dataclass(slots=True)
@@ -96,10 +115,13 @@ class OwnRequests:
     def reset(self) -> None:
         """Begin a list."""
         self._list = []
+        self.position.begin_list()
 
     def seen(self, raw: bytes) -> None:
         """Take one object of the list."""
-        self.list_one(read_entry(raw))
+        entry = read_entry(raw)
+        self.position.note(entry)
+        self.list_one(entry)
 
     def complete(self, version: int) -> None:
         """End the list: what it did not hold is gone."""
@@ -112,11 +134,13 @@ class OwnRequests:
         for entry in listed:
             self.meet(entry)
         self.progress(version)
+        self.position.is_listed = True
         self.listed()
 
     def event(self, kind: str, raw: bytes, version: int) -> None:
         """Apply one event; DELETED also means that the request names another node now."""
         entry = read_entry(raw)
+        self.position.note(entry, is_there=kind != "DELETED")
         if kind == "DELETED":
             self.leave(entry.uid, version)
         else:

@@ -36,6 +36,8 @@ class Room:
     runtime: Runtime
     held: dict[str, Weight] = field(default_factory=dict)
     """Sandboxes that this agent admitted, or found at its start, and has not yet destroyed."""
+    promised: dict[str, Weight] = field(default_factory=dict)
+    """Sandboxes that are being claimed, so that two claims never share the last of the room."""
 
     async def taken(self) -> dict[str, Weight]:
         """Return all that takes room now; what came or went meanwhile is in."""
@@ -47,14 +49,25 @@ class Room:
 
         What is there already needs no more, unless it is paused and `resumes`.
         """
-        others = await self.taken()
+        others = {**self.promised, **await self.taken()}
         # Nothing yields from here on: whoever asks next finds this order among the held.
         if others.pop(order.sandbox, None) is None or resumes:
             short = shortage(self.runtime.limits(), others, order.weight)
             if short:
                 return short
         self.held[order.sandbox] = order.weight
+        self.promised.pop(order.sandbox, None)
         return ""
+
+    async def promise(self, order: Order) -> str:
+        """Keep room for `order` while it is claimed; say what is short. Empty means kept."""
+        others = {**self.promised, **await self.taken()}
+        others.pop(order.sandbox, None)
+        # Nothing yields from here on, as in `admit`.
+        short = shortage(self.runtime.limits(), others, order.weight)
+        if not short:
+            self.promised[order.sandbox] = order.weight
+        return short
 
     async def find(self) -> None:
         """Take over the sandboxes that an earlier run of the agent left."""

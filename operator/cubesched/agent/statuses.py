@@ -46,6 +46,20 @@ def starting(status: Status, *, generation: int, now: str) -> Status:
     )
 
 
+def confirmed(status: Status, *, node: str, generation: int, now: str) -> Status:
+    """Claim what nobody has confirmed yet: this write is its binding as well."""
+    bound = with_condition(
+        status,
+        "Scheduled",
+        value="True",
+        reason="Bound",
+        message=f"bound to {node}",
+        generation=generation,
+        now=now,
+    )
+    return starting(bound, generation=generation, now=now)
+
+
 def running(status: Status, *, sandbox: str, endpoint: str, generation: int, now: str) -> Status:
     """Report that the sandbox runs and where it is reached."""
     return with_condition(

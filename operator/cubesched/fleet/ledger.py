@@ -15,6 +15,17 @@ CREATING = frozenset({"Reserved", "Bound", "Starting"})
 """Phases that count as a create in flight."""
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one node may hold."""
+
+    cpu_millis: int
+    memory_bytes: int
+    disk_bytes: int
+    sandboxes: int
+    creates: int
+
+
 @dataclass(slots=True)
 class Usage:
     """What counts on one node; all fields are sums over entries."""
@@ -35,20 +46,20 @@ class Usage:
         self.sandboxes += sign
         self.creating += sign * creating
 
+    def within(self, limits: Limits) -> bool:
+        """Tell whether all of this fits one node; no while anything of it cannot be read."""
+        return (
+            not self.unreadable
+            and self.cpu_millis <= limits.cpu_millis
+            and self.memory_bytes <= limits.memory_bytes
+            and self.disk_bytes <= limits.disk_bytes
+            and self.sandboxes <= limits.sandboxes
+            and self.creating <= limits.creates
+        )
+
 
 NO_USAGE = Usage()
 """What counts where nothing does; never changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one node may hold."""
-
-    cpu_millis: int
-    memory_bytes: int
-    disk_bytes: int
-    sandboxes: int
-    creates: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +114,7 @@ class Ledger:
         differently at this revision: no metrics, no labels, no plugins.
         """
         used = self.usage(entry.node)
-        return (
-            self.exact
-            and not self.blind
-            and not used.unreadable
-            and used.cpu_millis <= limits.cpu_millis
-            and used.memory_bytes <= limits.memory_bytes
-            and used.disk_bytes <= limits.disk_bytes
-            and used.sandboxes <= limits.sandboxes
-            and used.creating <= limits.creates
-        )
+        return self.exact and not self.blind and used.within(limits)
 
     # The stream: a list (reset, seen..., complete), then events in order.
 

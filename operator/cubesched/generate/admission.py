@@ -15,6 +15,7 @@ MUTABLE_SPEC: Final = ("priority", "paused", "schedulingGates")
 """What a client may change of a request after creation; gates can only be removed."""
 
 AGENT_TRANSITIONS: Final = {
+    "Reserved": ("Starting", "Pending", "Paused"),
     "Bound": ("Bound", "Starting", "Pending", "Paused"),
     "Starting": ("Starting", "Running", "Failed", "Pending", "Paused", "Succeeded"),
     "Running": ("Running", "Paused", "Succeeded", "Failed"),
@@ -23,7 +24,10 @@ AGENT_TRANSITIONS: Final = {
     "Succeeded": ("Succeeded",),
     "Failed": ("Failed",),
 }
-"""The phases an agent may write, by the phase it found; the same phase updates other fields."""
+"""The phases an agent may write, by the phase it found; the same phase updates other fields.
+
+What is only reserved it may touch where the reservation asks it to confirm.
+"""
 
 AGENT_FIELDS: Final = ("phase", "conditions", "sandboxID", "endpoint", "finishedTime")
 """What of a request's status an agent may write in any of these."""
@@ -111,9 +115,10 @@ def _agent_variables() -> dict[str, str]:
             "variables.toResume && variables.phaseBefore == 'Starting'"
             " && variables.phaseAfter == 'Running'"
         ),
+        "confirmation": _field("variables.stampBefore", "confirmation", "'operator'"),
         "isReturn": "variables.phaseAfter == 'Pending'",
         "isRefusal": (
-            "variables.phaseBefore in ['Bound', 'Starting']"
+            "variables.phaseBefore in ['Reserved', 'Bound', 'Starting']"
             " && variables.phaseAfter in ['Pending', 'Paused']"
         ),
         "writable": (
@@ -174,6 +179,11 @@ def _what() -> list[dict[str, str]]:
             "message": "an agent may not make this change of phase",
             "messageExpression": "'an agent may not take a request from '"
             " + variables.phaseBefore + ' to ' + variables.phaseAfter",
+        },
+        {
+            "expression": "variables.isNode || variables.phaseBefore != 'Reserved'"
+            " || variables.confirmation == 'agent'",
+            "message": "an agent may not touch a reservation that it is not asked to confirm",
         },
         {
             "expression": "variables.isNode || size(variables.touched) == 0",

@@ -91,3 +91,24 @@ def test_a_restored_server_starts_over_on_every_node() -> None:
     assert feed.held() == {"n1": set(), "n2": {"b"}}
     assert feed.nodes["n2"].get("b") is not None
     assert {own.applied_version for own in feed.nodes.values()} == {50}
+
+
+def test_a_list_under_way_or_an_object_that_may_be_anywhere_ends_exactness_for_all() -> None:
+    feed = Feed()
+    position = feed.nodes["n2"].position
+    anywhere = {"phase": "Bound", "nodeName": 7}
+    assert not position.is_listed
+
+    feed.take_list(10, stored("a", 1, placed("Bound", node="n1")), stored("b", 2, anywhere))
+    assert position.is_listed
+    assert position.blind == {"b"}
+
+    feed.feed.event("MODIFIED", stored("b", 11, placed("Bound", node="n1")), 11)
+    assert position.blind == set()
+
+    feed.feed.event("ADDED", stored("c", 12, anywhere), 12)
+    feed.feed.event("DELETED", stored("c", 13, anywhere), 13)
+    assert position.blind == set()
+
+    feed.feed.reset()
+    assert not position.is_listed

@@ -196,3 +196,30 @@ def test_a_rewritten_entry_is_what_the_server_would_send() -> None:
     after = rewritten(before, placed("Starting"), version=6)
 
     assert after == entry("a", 6, placed("Starting"))
+
+
+def test_only_a_complete_list_is_all_there_is() -> None:
+    own = Own()
+    own.table.reset()
+    own.table.seen(stored("a", 1))
+    assert not own.table.position.is_listed
+
+    own.table.complete(5)
+    assert own.table.position.is_listed
+
+    own.table.reset()  # the stream has ended
+    assert not own.table.position.is_listed
+
+
+def test_an_object_that_may_be_on_the_node_is_known_until_it_can_be_read() -> None:
+    own = Own()
+    odd = stored("a", 5, {"phase": "Bound", "nodeName": 7})
+    own.take_list(5, odd)
+    assert own.table.position.blind == {"a"}
+
+    own.table.event("MODIFIED", stored("a", 6), 6)
+    assert own.table.position.blind == set()
+
+    own.table.event("MODIFIED", odd, 7)
+    own.table.event("DELETED", odd, 8)
+    assert own.table.position.blind == set()

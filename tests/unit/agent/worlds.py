@@ -139,7 +139,7 @@ class World:
         await self.agent.stop()
 
     @contextmanager
-    def _unharmed(self) -> Iterator[None]:
+    def unharmed(self) -> Iterator[None]:
         """What the test itself sends meets no faults."""
         faults, self.server.faults = self.server.faults, Faults()
         yield
@@ -149,7 +149,7 @@ class World:
         self, name: str, *, phase: str = "Bound", cpu_millis: int = 1000, **spec: Any
     ) -> str:
         """Create a request that names this node; return its uid."""
-        with self._unharmed():
+        with self.unharmed():
             status, created = await self.admin.create(a_request(name, **spec))
         assert status == 201, created
         await self.write(name, placed(phase, cpu_millis=cpu_millis))
@@ -158,7 +158,7 @@ class World:
 
     async def write(self, name: str, status: dict[str, Any]) -> None:
         """Replace the status as somebody else."""
-        with self._unharmed():
+        with self.unharmed():
             _, stored = await self.admin.get(name)
             code, answer = await self.admin.put_status(
                 stored, {**stored.get("status", {}), **status}
@@ -167,19 +167,19 @@ class World:
 
     async def wish(self, name: str, **spec: Any) -> None:
         """Change the spec as the client."""
-        with self._unharmed():
+        with self.unharmed():
             _, stored = await self.admin.get(name)
             code, answer = await self.admin.replace({**stored, "spec": {**stored["spec"], **spec}})
         assert code == 200, answer
 
     async def delete(self, name: str) -> None:
         """Delete a request."""
-        with self._unharmed():
+        with self.unharmed():
             await self.admin.delete(name)
 
     async def status(self, name: str) -> dict[str, Any]:
         """Return the stored status."""
-        with self._unharmed():
+        with self.unharmed():
             _, stored = await self.admin.get(name)
         found: dict[str, Any] = stored["status"]
         return found
