@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import numpy as np
+
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.app.replica import Replica
 from cubesched.core.snapshot import Safety
-from cubesched.fleet.ledger import Limits, Usage
+from cubesched.fleet.overcommit import confirmed
 from cubesched.policy.active import ActivePolicy
 from cubesched.scheduling.queue import Item
 
@@ -65,20 +67,8 @@ class Gauges:
         now = asyncio.get_running_loop().time()
         age = float(now - reporting.min()) if reporting.size else 0.0
         self._meter.set("cubesched_node_metrics_age_seconds", max(0.0, age))
-        over = sum(not self._within_limits(name) for name in fleet.columns.names)
+        over = np.count_nonzero(confirmed(fleet.columns, fleet.ledger).is_over)
         self._meter.set("cubesched_overcommitted_nodes", float(over), profile="")
-
-    def _within_limits(self, name: str) -> bool:
-        """Tell whether a node's confirmed requests fit it; what is only reserved may yet move."""
-        fleet = self._replica.fleet
-        limits, used = fleet.limits(name), fleet.ledger.usage(name)
-        if limits is None or _fits(used, limits):
-            return True
-        confirmed = Usage()
-        for entry in fleet.ledger.on_node(name):
-            if entry.phase != "Reserved":
-                confirmed.add(entry.weight, creating=False)
-        return _fits(confirmed, limits)
 
     def _watches(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -98,12 +88,3 @@ class Gauges:
         for gone in self._profiles - live:
             self._meter.forget_profile(gone)
         self._profiles = live
-
-
-def _fits(used: Usage, limits: Limits) -> bool:
-    return (
-        used.cpu_millis <= limits.cpu_millis
-        and used.memory_bytes <= limits.memory_bytes
-        and used.disk_bytes <= limits.disk_bytes
-        and used.sandboxes <= limits.sandboxes
-    )

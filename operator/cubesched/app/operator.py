@@ -30,7 +30,7 @@ from cubesched.app.rights import operator_rights
 from cubesched.app.timed_policy import TimedPolicy
 from cubesched.core.errors import CubeschedError
 from cubesched.fleet.rendezvous import Member
-from cubesched.handlers.node_verdicts import NodeVerdicts
+from cubesched.handlers.node_statuses import NodeStatuses
 from cubesched.handlers.operator import run_kopf
 from cubesched.handlers.policy_reconciler import PolicyReconciler
 from cubesched.policy.active import ActivePolicy
@@ -84,7 +84,7 @@ class Operator:
             wall=clock.wall,
             rng=dice,
         )
-        self.node_verdicts = NodeVerdicts(applier, self, wall=clock.wall, rng=dice)
+        self.node_statuses = NodeStatuses(self.replica.fleet, applier, self, clock)
         self.server = TelemetryServer(self.meter, host=settings.http_host, port=settings.http_port)
         self.health = Health(self.replica, self.policy, self._reader)
         self.health.register(self.server)
@@ -99,7 +99,6 @@ class Operator:
         self.replica.scheduler.modes.on_note.append(self.policy_reconciler.poke)
         self.policy.on_reject.append(self._count_rejected)
         self.replica.membership.changed.append(self.policy_reconciler.poke)
-        self.replica.membership.changed.append(self.node_verdicts.poke)
 
     def _count_rejected(self, _problems: Sequence[Problem]) -> None:
         self.meter.inc("cubesched_profile_compile_failures_total")
@@ -127,7 +126,7 @@ class Operator:
             ("metrics", self._reader.run()),
             ("events", self._events.run()),
             ("policy", self.policy_reconciler.run()),
-            ("node-verdicts", self.node_verdicts.run()),
+            ("node-statuses", self.node_statuses.run()),
             ("stalls", StallDetector(self.meter).run()),
         ]
         for name, job in jobs:

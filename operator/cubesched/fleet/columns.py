@@ -6,6 +6,7 @@ import logging
 from bisect import bisect_left
 from collections.abc import Mapping, MutableMapping, Sequence, Set
 from dataclasses import dataclass, field, fields
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from cubesched.core.snapshot import (
 from cubesched.fleet.cells import Cells
 from cubesched.fleet.images import Images
 from cubesched.fleet.nodes import NodeRecord
+from cubesched.fleet.shown import Shown
 
 _LOG = logging.getLogger(__name__)
 MAX_LABEL_KEYS = 1024
@@ -70,6 +72,17 @@ def _clear(columns: MutableMapping[str, Any], key: str, row: int) -> None:
 ARRAYS = tuple(f.name for f in fields(Snapshot) if f.name not in _SKIPPED)
 
 
+class Shrink(IntEnum):
+    """What last lowered a limit of a node."""
+
+    UNSEEN = 0
+    """Nothing that this replica has seen."""
+    CAPACITY = 1
+    """The node's own spec."""
+    SETTINGS = 2
+    """The SchedulerConfig."""
+
+
 @dataclass(slots=True)
 class Reported:
     """Columns behind the snapshot: what decisions read only in sum or as a safety code."""
@@ -104,6 +117,8 @@ class Reported:
     """Which parts the last report left out; a bit each, see `fleet.unreported`."""
     sandboxes: Ints
     unreadable: Bools
+    shrunk_by: np.ndarray[tuple[int], np.dtype[np.uint8]]
+    """What last lowered a limit of the node: a `Shrink`."""
 
     @classmethod
     def empty(cls, rows: int) -> Reported:
@@ -128,6 +143,7 @@ class Reported:
             missing=np.zeros(rows, np.uint32),
             sandboxes=np.full(rows, UNKNOWN, np.int64),
             unreadable=np.zeros(rows, np.bool_),
+            shrunk_by=np.full(rows, Shrink.UNSEEN, np.uint8),
         )
 
 
@@ -156,6 +172,7 @@ class Columns:
 
     snapshot: Snapshot = field(default_factory=empty_snapshot)
     reported: Reported = field(default_factory=lambda: Reported.empty(0))
+    shown: Shown = field(default_factory=lambda: Shown.empty(0))
     names: list[str] = field(default_factory=list)
     row_of: dict[str, int] = field(default_factory=dict)
     labels: dict[str, Codes] = field(default_factory=dict)
@@ -188,13 +205,16 @@ class Columns:
         """Add rows of defaults for `names` (not yet there), keeping name order."""
         fresh = sorted(names)
         at = np.array([bisect_left(self.names, name) for name in fresh], np.int64)
-        reported, derived = Reported.empty(len(fresh)), Derived.empty(len(fresh))
+        new: dict[int, object] = {
+            id(holder): type(holder).empty(len(fresh))
+            for holder in (self.reported, self.snapshot.derived, self.shown)
+        }
         for holder, column in self._columns():
             values = getattr(holder, column)
             if holder is self.snapshot:
                 filler = _default(column, len(fresh))
             else:
-                filler = getattr(reported if holder is self.reported else derived, column)
+                filler = getattr(new[id(holder)], column)
             setattr(holder, column, np.insert(values, at, filler))
         for mapping in (self.labels, self.templates, self.template_creating):
             for key, values in mapping.items():
@@ -241,6 +261,7 @@ class Columns:
     def _columns(self) -> list[tuple[object, str]]:
         mine: list[tuple[object, str]] = [(self.snapshot, name) for name in ARRAYS]
         mine += [(self.snapshot.derived, f.name) for f in fields(Derived)]
+        mine += [(self.shown, f.name) for f in fields(Shown)]
         return mine + [(self.reported, f.name) for f in fields(Reported)]
 
     def _rename(self, names: list[str]) -> None:

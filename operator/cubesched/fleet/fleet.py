@@ -30,6 +30,8 @@ class Fleet(Supply):
         self.ledger = Ledger(observe=self._observed, monotonic=monotonic)
         self.on_request: Callable[[Change], None] = lambda _change: None
         self.helped: Callable[[], None] = lambda: None
+        self.has_reports = False
+        """Redis was read at least once since the nodes are known."""
         self._monotonic, self._wall = monotonic, wall
         self._assumptions = Assumptions()
         self._listening = Listening()
@@ -134,13 +136,14 @@ class Fleet(Supply):
         moment = Moment(
             monotonic=self._monotonic(),
             wall=self._wall(),
-            max_age_seconds=self._settings.guards.metrics_max_age_seconds,
+            max_age_seconds=self.settings.guards.metrics_max_age_seconds,
             listed=self.ledger.exact,
-            ignores_foreign=self._settings.ignore_redis_allocation,
+            ignores_foreign=self.settings.ignore_redis_allocation,
         )
         stamps_before = self.columns.reported.stamp_ms.copy()
         believed = take_reports(self.columns, readings, moment)
         self._listening.take(self.columns.reported, stamps_before, monotonic=moment.monotonic)
+        self.has_reports = self.nodes_listed
         if self.ledger.ghosts:
             self.ledger.release_ghosts(dict(believed))
             self._refresh_touched()
@@ -149,12 +152,12 @@ class Fleet(Supply):
 
     def silent_nodes(self) -> dict[str, Silence]:
         """Return the nodes that others were heard beside for longer than reports are believed."""
-        max_age = self._settings.guards.metrics_max_age_seconds
+        max_age = self.settings.guards.metrics_max_age_seconds
         return self._listening.silent(self.columns, longer_than_seconds=max_age)
 
     def sweep(self) -> None:
         """Find what time has changed: stale nodes, and ghosts past their time."""
-        now, max_age = self._monotonic(), self._settings.guards.metrics_max_age_seconds
+        now, max_age = self._monotonic(), self.settings.guards.metrics_max_age_seconds
         if self.ledger.expire_ghosts(older_than=now - max_age):
             self._refresh_touched()
             self.helped()
@@ -163,7 +166,7 @@ class Fleet(Supply):
 
     def _judge(self) -> None:
         """Write every node's safety code anew."""
-        max_age = self._settings.guards.metrics_max_age_seconds
+        max_age = self.settings.guards.metrics_max_age_seconds
         if sweep_safety(self.columns, monotonic=self._monotonic(), max_age_seconds=max_age):
             self.helped()
 

@@ -12,12 +12,13 @@ import numpy as np
 from cubesched.core.derived import derive
 from cubesched.core.scheduler_settings import Settings
 from cubesched.core.snapshot import Snapshot
-from cubesched.fleet.columns import Columns
+from cubesched.fleet.columns import Columns, Shrink
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.ledger import Limits
 from cubesched.fleet.metrics_layout import uid_bytes
 from cubesched.fleet.nodes import NodeRecord, memory_reserved_bytes, read_node, scaled
 from cubesched.fleet.rendezvous import owner
+from cubesched.fleet.shown import LOOK_AGAIN
 
 _LOG = logging.getLogger(__name__)
 DELETED_NODE_SECONDS = 3600.0
@@ -37,7 +38,8 @@ class Supply(ABC):
         """Revision of the server up to which the nodes are known."""
         self.deleted_uids: dict[str, float] = {}
         """SandboxNodes seen deleted lately: uid to when (monotonic)."""
-        self._settings = Settings()
+        self.settings = Settings()
+        """The running policy's, as far as nodes are concerned."""
         self._seen_nodes: dict[str, NodeRecord] | None = None
         self._replica = ""
         self._members: tuple[str, ...] = ("",)
@@ -66,12 +68,14 @@ class Supply(ABC):
     # Policy and membership
 
     def configure(self, settings: Settings) -> None:
-        """Apply new limits and bounds to every row."""
-        self._settings = settings
+        """Apply new limits and bounds to every row, where they are new."""
+        if settings == self.settings:
+            return
+        self.settings = settings
         self.snapshot.max_cpu_util_percent = settings.guards.max_cpu_util_percent
         self.snapshot.disk_usage_max_percent = settings.guards.disk_usage_max_percent
         for name, record in self.records.items():
-            self._fill_limits(self.columns.row_of[name], record)
+            self._fill_limits(self.columns.row_of[name], record, Shrink.SETTINGS)
         derive(self.snapshot)
         self.columns.touch()
         self._supply_changed()
@@ -142,7 +146,7 @@ class Supply(ABC):
         self.records[record.name] = record
         (self.draining.discard if record.drain == "None" else self.draining.add)(record.name)
         self.columns.fill_facts(row, record)
-        self._fill_limits(row, record)
+        self._fill_limits(row, record, Shrink.UNSEEN if known is None else Shrink.CAPACITY)
         if known is None:
             uid = np.frombuffer(uid_bytes(record.uid), "<u8")
             self.columns.reported.uid_low[row], self.columns.reported.uid_high[row] = uid
@@ -161,9 +165,11 @@ class Supply(ABC):
             self.draining.discard(record.name)
             self._row_removed(record.name)
 
-    def _fill_limits(self, row: int, record: NodeRecord) -> None:
-        view, settings = self.snapshot, self._settings
+    def _fill_limits(self, row: int, record: NodeRecord, cause: Shrink) -> None:
+        """Write what a node may hold, and note by what it may hold less than before."""
+        view, settings = self.snapshot, self.settings
         guards = settings.guards
+        before = self._limits_at(row)
         view.cpu_limit_millis[row] = scaled(record.cpu_millis, settings.overcommit_cpu)
         view.memory_limit_bytes[row] = scaled(record.memory_bytes, settings.overcommit_memory)
         view.disk_limit_bytes[row] = record.disk_bytes
@@ -176,6 +182,19 @@ class Supply(ABC):
         view.cpus[row] = record.capacity_cpu_millis / 1000.0
         view.memory_capacity_bytes[row] = record.capacity_memory_bytes
         view.memory_reserved_bytes[row] = memory_reserved_bytes(record, settings)
+        after = self._limits_at(row)
+        if cause and any(now < was for was, now in zip(before, after, strict=True)):
+            self.columns.reported.shrunk_by[row] = cause
+        self.columns.shown.verdicts[row] = LOOK_AGAIN
+
+    def _limits_at(self, row: int) -> tuple[int, ...]:
+        view = self.snapshot
+        return (
+            view.cpu_limit_millis.item(row),
+            view.memory_limit_bytes.item(row),
+            view.disk_limit_bytes.item(row),
+            view.sandbox_limit.item(row),
+        )
 
     def limits(self, node: str) -> Limits | None:
         """Return what `node` may hold by the objects seen so far; None for an unknown node."""

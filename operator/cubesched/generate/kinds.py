@@ -92,7 +92,17 @@ NODE: Final = Kind(
     status=SandboxNodeStatus,
     columns=(
         Column("Ready", _condition("Ready"), what="The agent's word"),
-        Column("Unschedulable", ".spec.unschedulable", "boolean", what="Takes nothing new"),
+        Column("Schedulable", ".status.schedulable", what="True, or why it takes nothing new"),
+        Column("CPU%", ".status.allocated.cpuPercent", "integer", what="Used of what it may hold"),
+        Column("Mem%", ".status.allocated.memoryPercent", "integer", what="Likewise"),
+        Column("Sandboxes", ".status.allocated.sandboxes", "integer", what="Placed or running"),
+        Column("Creating", ".status.allocated.creating", "integer", what="Creates in flight"),
+        Column(
+            "Metrics-Age",
+            ".status.metricsTime",
+            "date",
+            what="Since the last report seen; to about a minute while reports come",
+        ),
         Column("CPU", ".spec.capacity.cpu", is_wide=True, what="Cores of the machine"),
         Column("Mem", ".spec.capacity.memory", is_wide=True, what="Memory of the machine"),
         Column("Type", ".spec.instanceType", is_wide=True, what="The only type it accepts"),

@@ -1,4 +1,4 @@
-"""SandboxNode: the condition Accepted. The columns are fed by a watch of their own."""
+"""SandboxNode: what stands in its status. The columns are fed by a watch of their own."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def register(registry: kopf.OperatorRegistry, app: App) -> None:
 
     @kopf.on.event(GROUP, VERSION, NODES.plural, registry=registry)
     async def node_changed(type: str | None, body: kopf.Body, **_: Any) -> None:  # noqa: A002
-        """Judge the node as it now is."""
+        """Look at the node as it now is."""
         if type == "DELETED":
-            app.node_verdicts.forget(body.metadata.uid or "")
+            app.node_statuses.forget(body.metadata.uid or "")
         else:
-            app.node_verdicts.observe(body)
+            app.node_statuses.observe(body)

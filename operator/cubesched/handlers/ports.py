@@ -23,8 +23,12 @@ class StatusApplier(Protocol):
         status: Mapping[str, Any],
         *,
         uid: str = "",
+        priority: int = ...,
     ) -> WriteResult:
-        """Make `status` the whole of what the manager says; with `uid`, of that object only."""
+        """Make `status` the whole of what the manager says; with `uid`, of that object only.
+
+        Writes of a lower `priority` go first.
+        """
         ...
 
 
@@ -49,7 +53,7 @@ class EventSink(Protocol):
 
 
 class NodeObserver(Protocol):
-    """Judges SandboxNodes as they pass by."""
+    """Follows SandboxNodes as they pass by."""
 
     def observe(self, body: Mapping[str, Any]) -> None:
         """Take one node as it now is; returns at once."""
@@ -87,12 +91,12 @@ class App(Protocol):
         ...
 
     @property
-    def node_verdicts(self) -> NodeObserver:
+    def node_statuses(self) -> NodeObserver:
         """Shown every SandboxNode."""
         ...
 
     async def on_started(self) -> None:
-        """Start the background tasks, `policy_reconciler.run()` and `node_verdicts.run()` too."""
+        """Start the background tasks, `policy_reconciler.run()` and `node_statuses.run()` too."""
         ...
 
     async def on_stopping(self) -> None:

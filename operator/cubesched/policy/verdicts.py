@@ -59,16 +59,6 @@ def config_status(
     return status
 
 
-def node_status(subject: PolicyObject, problems: Sequence[str], *, now: str) -> Status:
-    """Return the part of a SandboxNode's status that says whether its spec is valid."""
-    write = _Conditions(subject, now)
-    if problems:
-        write.add("Accepted", False, "InvalidSpec", _summary(problems))
-    else:
-        write.add("Accepted", True, "Valid", "The spec is valid.")
-    return {"conditions": write.conditions}
-
-
 def status_change(subject: PolicyObject, desired: Status, *, owned: Sequence[str]) -> Status | None:
     """Return `desired`, or None when the stored status already agrees in the `owned` fields."""
     types = {condition["type"] for condition in desired["conditions"]}

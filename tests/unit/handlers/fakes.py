@@ -85,6 +85,7 @@ class Cluster:
         status: Mapping[str, Any],
         *,
         uid: str = "",
+        priority: int = 0,
     ) -> WriteResult:
         """Store the status."""
         await asyncio.sleep(0)

@@ -18,7 +18,7 @@ class NoApp:
 
     connection: Any
     policy_reconciler: Any
-    node_verdicts: Any
+    node_statuses: Any
 
     async def on_started(self) -> None: ...
 

@@ -7,7 +7,6 @@ import pytest
 from tests.unit.policy.builders import a_config, a_profile, offer
 
 from cubesched.api.v1alpha1 import (
-    SandboxNodeStatus,
     SchedulerConfigStatus,
     SchedulerProfileStatus,
 )
@@ -16,7 +15,6 @@ from cubesched.policy.objects import CONFIG_KIND, PROFILE_KIND, PolicyObject
 from cubesched.policy.verdicts import (
     Status,
     config_status,
-    node_status,
     profile_status,
     status_change,
 )
@@ -160,15 +158,6 @@ def test_a_stray_config_is_refused_without_harm_to_the_set(policy: ActivePolicy)
     }
 
 
-def test_a_node_spec_is_valid_or_named_with_its_path() -> None:
-    node = PolicyObject("SandboxNode", "n", "u", 2, "1", {})
-
-    assert short(node_status(node, [], now=NOW)) == {"Accepted": ("True", "Valid")}
-    invalid = node_status(node, ["spec.capacity.memory: 'lots' is not a quantity"], now=NOW)
-    assert short(invalid) == {"Accepted": ("False", "InvalidSpec")}
-    assert "spec.capacity.memory" in message(invalid, "Accepted")
-
-
 def stored(subject: PolicyObject, status: Status) -> PolicyObject:
     return replace(subject, status=status)
 
@@ -239,11 +228,8 @@ def test_lists_and_messages_are_bounded(policy: ActivePolicy) -> None:
 def test_what_is_written_is_what_the_api_can_store(policy: ActivePolicy) -> None:
     profile, config = a_profile("a"), a_config()
     offer(policy, [profile], config)
-    node = PolicyObject("SandboxNode", "n", "u", 2, "1", {})
-
     SchedulerProfileStatus.model_validate(written(policy, profile, revision(policy)))
     SchedulerConfigStatus.model_validate(written(policy, config))
-    SandboxNodeStatus.model_validate(node_status(node, ["spec: x"], now=NOW))
 
 
 @pytest.mark.parametrize("conditions", [None, "x", [None, 3], [{"no": "type"}]])

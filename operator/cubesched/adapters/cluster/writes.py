@@ -23,6 +23,8 @@ FIELD_MANAGER: Final = "cubesched"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 PRIORITY_RESERVE: Final = 1
 PRIORITY_EXPLAIN: Final = 2
+PRIORITY_SUMMARY: Final = 3
+"""What nothing waits for: all others go first."""
 
 
 class _StoredMeta(msgspec.Struct, rename="camel", frozen=True):

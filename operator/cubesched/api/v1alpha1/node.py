@@ -16,12 +16,16 @@ from cubesched.api.v1alpha1.values import (
     LabelKey,
     LabelValue,
     TemplateID,
+    Timestamp,
 )
 
 MAX_IMAGES: Final = 128
 """What a node reports of its images: the largest ones."""
 
 Limit = Annotated[int, Field(ge=1, le=100_000)]
+Number = Annotated[int, Field(ge=0, le=(1 << 31) - 1)]
+Shown = Annotated[str, Field(max_length=24)]
+"""A quantity as the operator writes it, always in the one shortest spelling."""
 ReleaseRatio = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -94,11 +98,55 @@ class Image(Model):
     """Bytes it takes on this machine."""
 
 
+class Allocated(Model):
+    """What the guards count as used: all requests placed here, and what runs here beside them."""
+
+    cpu: Shown
+    """Cores."""
+    memory: Shown
+    """Memory in bytes."""
+    system_disk: Shown
+    """System disk in bytes."""
+    sandboxes: Number
+    """The larger of what is placed here and what the machine reports."""
+    creating: Number
+    """Creates in flight, likewise."""
+    cpu_percent: Number | None = None
+    """Of the effective capacity, rounded down; above 100 when too much is placed here."""
+    memory_percent: Number | None = None
+    """Likewise."""
+
+
+class EffectiveCapacity(Model):
+    """What requests may take in all by the policy that runs: an agent's own limits."""
+
+    cpu: Shown
+    """Cores: quota, else capacity, times over-commit, rounded down."""
+    memory: Shown
+    """Memory in bytes, likewise."""
+    system_disk: Shown | None = None
+    """System disk in bytes: quota, else capacity. Unset: it is not limited."""
+    sandboxes: Number
+    """Most sandboxes at a time."""
+    create_concurrency: Number
+    """Most creates in flight."""
+    paused_resource_release_ratio: ReleaseRatio
+    """Share of cores and memory that a paused sandbox gives up here."""
+
+
 class SandboxNodeStatus(Model):
     """What is observed of the machine; agent and operator each apply their own fields."""
 
     conditions: ConditionMap = []
-    """Ready is the agent's; Accepted is the operator's."""
+    """Ready is the agent's, all others are the operator's."""
+    schedulable: Annotated[str, Field(max_length=32)] | None = None
+    """True, or in one word why the node takes nothing new. Written by the operator."""
+    metrics_time: Timestamp | None = None
+    """When the last report was seen, to about a minute while reports come. By the operator."""
+    allocated: Allocated | None = None
+    """What is used of the machine. Written by the operator, at most every 5 seconds."""
+    effective_capacity: EffectiveCapacity | None = None
+    """What requests may take in all. Written by the operator; unset while the spec is invalid."""
     templates: Annotated[
         list[TemplateID], Field(max_length=2048, json_schema_extra=extra(list_type="atomic"))
     ] = []
