@@ -38,14 +38,14 @@ def placed(phase: str, **changes: object) -> Status:
     return {name: value for name, value in status.items() if value is not None}
 
 
-def with_stamp(phase: str, *, resume: str = "", cpu_millis: int = 400, **changes: object) -> Status:
+def with_stamp(phase: str, *, resume: str = "", cpu_millis: int = 400, **changes: Any) -> Status:
     """Return a placed status whose reservation says what it keeps while it is paused."""
     stamp = {"cpuMillis": cpu_millis, "memoryBytes": 1 << 29}
     reservation = {**RESERVATION, "paused": stamp, **({"resume": resume} if resume else {})}
     return placed(phase, **{"reservation": reservation, "sandboxID": "s", **changes})
 
 
-def to_resume(phase: str, **changes: object) -> Status:
+def to_resume(phase: str, **changes: Any) -> Status:
     return with_stamp(phase, resume="sbr-a.b", **changes)
 
 

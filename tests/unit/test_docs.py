@@ -19,7 +19,7 @@ from cubesched.core.selection import OWN_NODES_WINDOW
 from cubesched.fleet.metrics import SKEW_SECONDS
 from cubesched.fleet.metrics_layout import DTYPE
 from cubesched.plugins.registry import FILTERS, SCORES
-from cubesched.scheduling import attempts, membership, queue, reporter, reservations, scheduler
+from cubesched.scheduling import attempts, membership, pace, queue, reporter, reservations
 from cubesched.settings import OperatorSettings
 
 ROOT = Path(__file__).parents[2]
@@ -30,9 +30,9 @@ METRIC = re.compile(r"\b((?:cubesched|scheduler|sandbox)_[a-z]+_[a-z_]+)\b")
 
 NUMBERS = [
     ("how-it-works", f"Lease of {membership.LEASE_SECONDS} seconds"),
-    ("how-it-works", f"at most {scheduler.MOST_UNRESOLVED} unresolved reservations"),
-    ("how-it-works", f"more than {scheduler.SLOW_STREAM_SECONDS * 1000:g} ms behind"),
-    ("how-it-works", f"at more than {scheduler.STUCK_STREAM_SECONDS:g} seconds"),
+    ("how-it-works", f"at most {pace.MOST_UNRESOLVED} unresolved reservations"),
+    ("how-it-works", f"more than {pace.SLOW_STREAM_SECONDS * 1000:g} ms behind"),
+    ("how-it-works", f"at more than {pace.STUCK_STREAM_SECONDS:g} seconds"),
     ("how-it-works", f"leaves unresolved for {reservations.OVERDUE_SECONDS:g} seconds"),
     ("how-it-works", f"{reservations.OVERDUE_PER_RANK_SECONDS:g} second a rank"),
     ("how-it-works", {3: "at most three times"}[reservations.MAX_MOVES]),

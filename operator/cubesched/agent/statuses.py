@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cubesched.api.conditions import put_condition, stored_conditions
+from cubesched.api.conditions import put_condition, stored_conditions, without_condition
 from cubesched.fleet.entries import Weight
 
 Status = dict[str, Any]
@@ -123,7 +123,7 @@ def _paused(status: Status, *, generation: int, now: str) -> Status:
 def start_failed(status: Status, *, message: str, generation: int, now: str) -> Status:
     """Report that the sandbox could not be started; nothing of it is left."""
     return with_condition(
-        {**status, "phase": "Failed", "finishedTime": now},
+        {**_unblocked(status), "phase": "Failed", "finishedTime": now},
         "Ready",
         value="False",
         reason="StartFailed",
@@ -136,7 +136,11 @@ def start_failed(status: Status, *, message: str, generation: int, now: str) -> 
 def finished(status: Status, *, succeeded: bool, message: str, generation: int, now: str) -> Status:
     """Report that the sandbox has ended; the machine has let go of it."""
     return with_condition(
-        {**status, "phase": "Succeeded" if succeeded else "Failed", "finishedTime": now},
+        {
+            **_unblocked(status),
+            "phase": "Succeeded" if succeeded else "Failed",
+            "finishedTime": now,
+        },
         "Ready",
         value="False",
         reason="Finished",
@@ -158,6 +162,12 @@ def refused(status: Status, *, node: str, reason: str, generation: int, now: str
         generation=generation,
         now=now,
     )
+
+
+def _unblocked(status: Status) -> Status:
+    """Return a status that says nothing of a resume that was blocked."""
+    conditions = without_condition(status.get("conditions"), "ResumeBlocked")
+    return {**status, "conditions": conditions}
 
 
 def _refusals(status: Status, *, node: str, reason: str, now: str) -> list[Any]:

@@ -16,6 +16,8 @@ class Assumption:
     node: str
     weight: Weight
     template_id: str
+    resumes: bool = False
+    """It is on the node already, paused: `weight` is what is added, and it is no new sandbox."""
 
 
 @dataclass(slots=True)
@@ -39,15 +41,15 @@ class Assumptions:
         usage = self._on_node.get(assumption.node)
         if usage is None:
             usage = self._on_node[assumption.node] = Usage()
-        usage.add(assumption.weight, creating=True)
+        _count(usage, assumption, 1)
 
     def remove(self, uid: str) -> Assumption | None:
         """Take a plan out and return it; None when there is none."""
         assumption = self._by_uid.pop(uid, None)
         if assumption is not None:
             usage = self._on_node[assumption.node]
-            usage.add(assumption.weight, creating=True, sign=-1)
-            if not usage.sandboxes:
+            _count(usage, assumption, -1)
+            if not usage.creating:
                 del self._on_node[assumption.node]
         return assumption
 
@@ -58,3 +60,9 @@ class Assumptions:
     def on_node(self, node: str) -> Iterator[Assumption]:
         """Iterate over the plans for `node`."""
         return (plan for plan in self._by_uid.values() if plan.node == node)
+
+
+def _count(usage: Usage, assumption: Assumption, sign: int) -> None:
+    usage.add(assumption.weight, creating=True, sign=sign)
+    if assumption.resumes:
+        usage.sandboxes -= sign

@@ -59,7 +59,9 @@ class Fleet(Supply):
         self._count_create(assumption.node, assumption.template_id, -1)
         self._refresh(assumption.node)
         entry = self.ledger.entries.get(uid)
-        if entry is None or entry.node != assumption.node:  # else the ledger holds the room now
+        is_there = entry is not None and entry.node == assumption.node
+        is_left = assumption.resumes and entry is not None and entry.phase not in CREATING
+        if is_left or not is_there:  # else the ledger holds the room now
             self.helped()
 
     @property

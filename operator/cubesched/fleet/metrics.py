@@ -9,7 +9,7 @@ import numpy as np
 
 from cubesched.core.derived import derive, derive_safety
 from cubesched.core.snapshot import Bools, Ints, Safety
-from cubesched.fleet.columns import Columns
+from cubesched.fleet.columns import Columns, Reported
 from cubesched.fleet.metrics_layout import FLOAT_FIELDS, Decoded, Table
 from cubesched.fleet.unreported import missing_parts
 
@@ -171,8 +171,7 @@ def sweep_safety(columns: Columns, *, monotonic: float, max_age_seconds: float) 
     undecided = code == Safety.OK
     for safety, holds in (
         *silent(columns, monotonic=monotonic, max_age_seconds=max_age_seconds),
-        (Safety.UNREADABLE_REQUEST, reported.unreadable),
-        (Safety.AWAITING_REPORT, reported.awaited),
+        *_unsure(reported),
     ):
         code[undecided & holds] = safety
         undecided &= ~holds
@@ -184,6 +183,28 @@ def sweep_safety(columns: Columns, *, monotonic: float, max_age_seconds: float) 
     derive_safety(view)
     columns.touch()
     return bool(better.any())
+
+
+def safety_for_held(
+    columns: Columns, row: int, *, monotonic: float, max_age_seconds: float
+) -> Safety:
+    """Return a node's safety for what it holds already: that it is cordoned does not matter."""
+    code = Safety(int(columns.reported.base_safety[row]))
+    if code not in {Safety.OK, Safety.UNSCHEDULABLE}:
+        return code
+    doubts = (
+        *silent(columns, monotonic=monotonic, max_age_seconds=max_age_seconds),
+        *_unsure(columns.reported),
+    )
+    return next((safety for safety, holds in doubts if holds[row]), Safety.OK)
+
+
+def _unsure(reported: Reported) -> tuple[tuple[Safety, Bools], ...]:
+    """Return what nodes hold that this replica cannot tell for certain."""
+    return (
+        (Safety.UNREADABLE_REQUEST, reported.unreadable),
+        (Safety.AWAITING_REPORT, reported.awaited),
+    )
 
 
 def silent(

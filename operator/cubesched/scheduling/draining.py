@@ -114,8 +114,9 @@ class Draining:
         evicts = self.fleet.records[node].drain == "All"
         for entry in self.fleet.ledger.on_node(node):
             if entry.phase in UNSTARTED:
-                if budget.writes > 0:
-                    budget.writes -= self._begin(entry, statuses.pending)
+                is_stuck = bool(entry.resume) and not evicts  # it can be resumed nowhere else
+                if budget.writes > 0 and not is_stuck:
+                    budget.writes -= self._begin(entry, statuses.given_back)
             elif not (evicts and entry.phase in EVICTABLE and budget.may_evict_on(node)):
                 continue
             elif self._begin(entry, statuses.evicting):

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
-from cubesched.core.scheduler_settings import Settings
-from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
 from cubesched.scheduling.deadlines import StartDeadlines
 from cubesched.scheduling.draining import Draining
-from cubesched.scheduling.inflight import InFlight
 from cubesched.scheduling.lostnodes import LostNodes
-from cubesched.scheduling.ports import Clock, Meter, Policy
-from cubesched.scheduling.reservations import Reservations
+from cubesched.scheduling.means import Means
+from cubesched.scheduling.resuming import Resuming
 from cubesched.scheduling.upkeep import Upkeep
 
 
@@ -28,26 +23,6 @@ class Part(Protocol):
     def sweep(self) -> None:
         """Do what only time triggers; called several times a second."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """What a part may use."""
-
-    fleet: Fleet
-    policy: Policy
-    inflight: InFlight
-    reservations: Reservations
-    clock: Clock
-    meter: Meter
-    owns: Callable[[str], bool]
-    """Whether a request, by uid, is this replica's share."""
-
-    @property
-    def settings(self) -> Settings:
-        """The running policy's settings, or the defaults while there is none."""
-        policy = self.policy.current
-        return policy.settings if policy else Settings()
 
 
 def parts_of(means: Means) -> tuple[Part, ...]:
@@ -64,4 +39,5 @@ def parts_of(means: Means) -> tuple[Part, ...]:
             owns=means.owns,
             members=means.reservations.members,
         ),
+        Resuming(means, upkeep),
     )

@@ -63,7 +63,8 @@ class Plan:
 class Mine:
     """What this replica remembers of its own reservation until it is confirmed or gone."""
 
-    plan: Plan
+    plan: Plan | None
+    """None when a paused sandbox is to be resumed: no other node can."""
     moves: int = 0
 
 
@@ -98,6 +99,19 @@ class Reservations:
             self._bind_directly(entry, plan)
         else:
             self._write_reservation(entry, plan, Intent.RESERVE)
+
+    def resume(self, entry: Entry, added: Weight) -> None:
+        """Plan the room that a paused sandbox needs again and write its reservation."""
+        self.mine[entry.uid] = Mine(None)
+        plan = Assumption(entry.node, added, entry.template_id, resumes=True)
+        self.fleet.assume(entry.uid, plan)
+        status = statuses.resuming(
+            entry,
+            reservation_id=self.new_id(),
+            replica=self.identity,
+            wall=self.clock.wall(),
+        )
+        self.inflight.start(entry, Intent.RESERVE, status)
 
     def meet(self, change: Change) -> None:
         """Take one event of the stream, right after the ledger has applied it."""
@@ -169,7 +183,8 @@ class Reservations:
 
     def _confirm(self, entry: Entry) -> None:
         own = self.mine.get(entry.uid)
-        placed = own.plan.placed if own and own.plan.placed.node == entry.node else None
+        plan = own.plan if own else None
+        placed = plan.placed if plan and plan.placed.node == entry.node else None
         status = statuses.bound(
             entry,
             line=placed_line(placed) if placed else "",
@@ -182,7 +197,7 @@ class Reservations:
         """Take the next best node in one write; after three moves, or with none left, give up."""
         self.meter.inc("cubesched_bind_conflicts_total", profile=entry.status.profile, kind="room")
         own = self.mine.get(entry.uid)
-        if own is not None and own.moves < MAX_MOVES and not entry.resume:
+        if own is not None and own.plan is not None and own.moves < MAX_MOVES:
             plan = self.redecide(entry, own.plan)
             if plan is not None:
                 self.mine[entry.uid] = Mine(plan, own.moves + 1)

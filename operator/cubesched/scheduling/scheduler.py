@@ -15,16 +15,16 @@ from cubesched.scheduling import statuses
 from cubesched.scheduling.attempts import Attempts, No, Yes
 from cubesched.scheduling.counting import Counting
 from cubesched.scheduling.inflight import InFlight, Intent, Write
+from cubesched.scheduling.means import Means
 from cubesched.scheduling.modes import Modes
-from cubesched.scheduling.parts import Means, parts_of
+from cubesched.scheduling.pace import Pace
+from cubesched.scheduling.parts import parts_of
 from cubesched.scheduling.ports import Clock, Events, Meter, Policy, Writer
 from cubesched.scheduling.queue import Item, Queue
 from cubesched.scheduling.reporter import Reporter
 from cubesched.scheduling.reservations import Plan, Reservations
 from cubesched.scheduling.waking import Waking
 
-MOST_UNRESOLVED = 16
-SLOW_STREAM_SECONDS, STUCK_STREAM_SECONDS = 0.25, 2.0
 SWEEP_SECONDS = 0.25
 _NOT_ITS_OWN = frozenset({Reason.STALE_METRICS, Reason.NO_ACTIVE_POLICY, Reason.GATED})
 """Reasons that say nothing about a request: they count as no verdict and lengthen no backoff."""
@@ -69,7 +69,17 @@ class Scheduler:
             redecide=self._redecide,
             members=lambda: self.members,
         )
-        means = Means(fleet, policy, self.inflight, self.reservations, clock, meter, self.owns)
+        self._pace = Pace(self.inflight, self.reservations, lambda: self.settings)
+        means = Means(
+            fleet=fleet,
+            policy=policy,
+            inflight=self.inflight,
+            reservations=self.reservations,
+            clock=clock,
+            meter=meter,
+            owns=self.owns,
+            may_reserve=lambda: self._may_begin() and self._pace.allows_another(),
+        )
         self.parts = (self.modes, *parts_of(means))
         self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
         self.waking = Waking(self.queue, self.attempts, clock, self._not_before, self.reporter.note)
@@ -215,10 +225,9 @@ class Scheduler:
 
     def _try_next(self) -> bool:
         self.queue.release_due(self.clock.monotonic())
-        knows_enough = self.fleet.ledger.exact and self.fleet.nodes_listed
-        if self.stopping or not knows_enough:
+        if not self._may_begin():
             return False
-        if not self._has_budget():
+        if not self._pace.allows_another():
             self.counting.limit(self.queue.next_ready())
             return False
         item = self.queue.take()
@@ -233,15 +242,9 @@ class Scheduler:
             self._try(item, entry)
         return True
 
-    def _has_budget(self) -> bool:
-        lag = self.inflight.lag_seconds()
-        if lag > STUCK_STREAM_SECONDS:
-            return False
-        share = max(1, self.settings.max_in_flight // max(1, len(self.members)))
-        budget = min(MOST_UNRESOLVED, share)
-        if lag > SLOW_STREAM_SECONDS:
-            budget = max(1, budget // 2)
-        return self.reservations.unresolved < budget
+    def _may_begin(self) -> bool:
+        knows_enough = self.fleet.ledger.exact and self.fleet.nodes_listed
+        return knows_enough and not self.stopping
 
     def _try(self, item: Item, entry: Entry) -> None:
         began = self.clock.monotonic()

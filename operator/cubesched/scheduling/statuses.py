@@ -161,6 +161,26 @@ def resume_blocked(entry: Entry, *, reason: ResumeReason, message: str, wall: fl
     return status
 
 
+def resuming(entry: Entry, *, reservation_id: str, replica: str, wall: float) -> Status:
+    """Paused -> Reserved on the same node under a new id, to be counted in full again.
+
+    The stamp of the pause stays, for when nothing comes of it. The operator confirms it.
+    """
+    status = unblocked(entry)
+    kept = {k: v for k, v in status["reservation"].items() if k != "confirmation"}
+    new = {"id": reservation_id, "replica": replica, "time": timestamp(wall)}
+    status.update(phase="Reserved", reservation={**kept, **new, "resume": entry.sandbox})
+    return status
+
+
+def unblocked(entry: Entry) -> Status:
+    """Return the status without a word of why it is not resumed."""
+    status = copied(entry)
+    if "conditions" in status:
+        status["conditions"] = without_condition(status["conditions"], RESUME_BLOCKED)
+    return status
+
+
 def pending(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
     """Reserved or Bound -> Pending: nothing of the placement is left.
 
@@ -185,7 +205,7 @@ def pending(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
 
 def evicting(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
     """Evict, Running or Paused -> Evicting: it counts until its agent has stopped it."""
-    status = copied(entry)
+    status = unblocked(entry)
     status["phase"] = "Evicting"
     set_condition(
         status,
@@ -201,7 +221,7 @@ def evicting(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
 
 def failed(entry: Entry, *, condition: str, reason: str, message: str, wall: float) -> Status:
     """Any phase -> Failed; the node stays named for whoever looks later."""
-    status = copied(entry)
+    status = unblocked(entry)
     status.update(phase="Failed", finishedTime=timestamp(wall))
     status.pop("nextAttemptTime", None)
     set_condition(

@@ -12,7 +12,7 @@ from tests.unit.scheduling.worlds import (
     unknown,
 )
 
-from cubesched.scheduling.scheduler import MOST_UNRESOLVED
+from cubesched.scheduling.pace import MOST_UNRESOLVED
 
 
 def labels_of(world: World, name: str) -> list[dict[str, Any]]:

@@ -55,6 +55,7 @@ async def test_what_its_agent_has_claimed_is_never_taken_back(world: World, phas
     world.start()
     placed(world, "Bound")
     await settle(29.0)
+    world.server.change("r1", spec={"paused": phase == "Paused"})
     world.server.patch_status("r1", phase=phase)
     await settle(300.0)
 

@@ -14,7 +14,11 @@ HALF = {"cpuMillis": 500, "memoryBytes": 1 << 29}
 
 def placed(world: World, phase: str, name: str = "r1", node: str = "n1", **more: Any) -> None:
     world.server.create(
-        name, phase=phase, node=node, reservation={"nodeUID": f"uid-{node}", **more}
+        name,
+        phase=phase,
+        node=node,
+        reservation={"nodeUID": f"uid-{node}", **more},
+        spec={"paused": phase == "Paused"},
     )
 
 
@@ -79,6 +83,7 @@ async def test_what_runs_or_is_paused_is_evicted_and_counts_until_it_is_stopped(
     assert world.fleet.ledger.usage("n1").cpu_millis == min(before, 500)
 
     agent_stops(world, "r1")
+    world.server.change("r1", spec={"paused": False})
     await settle(2.0)
     assert (world.phase(), world.status()["nodeName"]) == ("Bound", "n2")
 
@@ -315,3 +320,31 @@ async def test_with_room_nowhere_else_the_evicted_wait_and_say_so(world: World) 
 
     assert world.phase() == "Pending"
     assert world.scheduled() == ("False", "Unschedulable")
+
+
+# What was to be resumed
+
+
+@pytest.mark.parametrize("phase", ["Reserved", "Bound"])
+@in_world(nodes=("n1", "n2"))
+async def test_what_was_to_be_resumed_is_paused_again_and_then_evicted(
+    world: World, phase: str
+) -> None:
+    placed(world, phase, resume="sbr-uid-r1.x", paused=HALF)
+    world.start()
+    drain(world, "All")
+    await settle(8.0)
+
+    assert world.phases() == ["Paused", "Evicting"]
+
+
+@in_world(nodes=("n1", "n2"))
+async def test_what_is_to_be_resumed_may_be_when_only_the_unstarted_are_to_go(
+    world: World,
+) -> None:
+    placed(world, "Bound", resume="sbr-uid-r1.x", paused=HALF)
+    world.start()
+    drain(world, "Unstarted")
+    await settle(20.0)
+
+    assert world.phases() == []

@@ -26,7 +26,8 @@ def impatient() -> PolicySet:
 
 
 def placed(world: World, phase: str, name: str = "r1", node: str = "n1", **uid: Any) -> None:
-    world.server.create(name, phase=phase, node=node, reservation=uid or ON_N1)
+    wish = {"paused": phase == "Paused"}
+    world.server.create(name, phase=phase, node=node, reservation=uid or ON_N1, spec=wish)
 
 
 def ready(world: World, name: str = "r1") -> tuple[str, str, str]:

@@ -29,7 +29,7 @@ from cubesched.core.pipeline import NoCandidate
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 from cubesched.policy.policyset import PolicySet, Route
-from cubesched.scheduling.scheduler import MOST_UNRESOLVED
+from cubesched.scheduling.pace import MOST_UNRESOLVED
 
 
 def failing() -> PolicySet:
