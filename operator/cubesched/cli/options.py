@@ -41,3 +41,11 @@ def name_prefix(text: str) -> str:
             "and '.', beginning with a letter or digit"
         )
     return text
+
+
+def request_name(text: str) -> tuple[str, str]:
+    """Read NAMESPACE/NAME, or NAME in the namespace default."""
+    namespace, slash, name = text.rpartition("/")
+    if not name or (slash and not namespace) or "/" in namespace:
+        raise ArgumentTypeError(f"{text!r} is not of the form NAMESPACE/NAME")
+    return namespace or "default", name

@@ -18,7 +18,7 @@ from cubesched.core.cycle import feasible_rows
 from cubesched.core.errors import PluginError
 from cubesched.core.pipeline import Pipeline
 from cubesched.core.request import Request, Toleration
-from cubesched.core.snapshot import Codes, Ints, Snapshot, Taint
+from cubesched.core.snapshot import Codes, Ints, Snapshot
 from cubesched.core.tolerating import untolerated
 
 MOST_ALIKE = 8
@@ -181,15 +181,10 @@ def _tolerations(case: Case) -> Iterator[Change]:
     for taints in proposed:
         if taints:
             added = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in taints)
-            listed = " and ".join(_taint(taint) for taint in taints)
+            listed = " and ".join(map(str, taints))
             changed = case.asking(tolerations=(*request.tolerations, *added))
             text = f"with a toleration of {listed}"
             yield Change("tolerations", text, changed, FLAG * len(taints))
-
-
-def _taint(taint: Taint) -> str:
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
 
 
 def _most_frequent(codes: Codes) -> list[int]:

@@ -13,6 +13,7 @@ from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from cubesched.core.derived import NO_LIMIT, UNKNOWN, Bools, Derived, Floats, Ints, derive
 
@@ -44,6 +45,13 @@ class Taint:
     key: str
     value: str
     effect: str
+
+    @override
+    def __str__(self) -> str:
+        """Write it as kubectl does: `key=value:effect`."""
+        return (
+            f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+        )
 
 
 @dataclass(slots=True)

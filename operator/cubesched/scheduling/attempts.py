@@ -72,7 +72,7 @@ class Attempts:
         if gate:
             return No(Reason.GATED, ("gated", entry.uid), gate)
         try:
-            request = entry.request(attempt=attempts, refused_nodes=self._refused(entry))
+            request = entry.request(attempt=attempts, refused_nodes=self.refused_nodes(entry))
         except InvalidSpec as error:
             return No(Reason.INVALID_SPEC, ("invalid", entry.uid), str(error))
         policy = self.policy.current
@@ -153,7 +153,7 @@ class Attempts:
         left = [REFUSAL_SECONDS - (now - unix_seconds(r.time)) for r in entry.status.refusals]
         return min((seconds for seconds in left if seconds > 0.0), default=None)
 
-    def _refused(self, entry: Entry) -> tuple[str, ...]:
+    def refused_nodes(self, entry: Entry) -> tuple[str, ...]:
         """Return the nodes whose agents refused this request lately."""
         since = self.clock.wall() - REFUSAL_SECONDS
         refusals = entry.status.refusals

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.builders import a_node, a_request, a_snapshot
+from tests.unit.builders import NodeFacts, a_node, a_request, a_snapshot
 
 from cubesched.core.answers import ask_mask, ask_reasons
 from cubesched.core.request import Toleration
@@ -117,3 +118,35 @@ def test_a_constraint_counts_all_rows_under_one_text(constraint: str) -> None:
     assert reason[0]
     assert reason[1] == 2
     assert CONSTRAINTS[constraint].nearest(fleet, a_request(), np.arange(2)) is None
+
+
+def nearest(constraint: str, nodes: Sequence[NodeFacts], **asked: Any) -> tuple[str, str] | None:
+    fleet = a_snapshot(nodes)
+    rows = np.arange(len(fleet))
+    miss = CONSTRAINTS[constraint].nearest(fleet, a_request(**asked), rows)
+    return (fleet.names[miss.row], miss.text) if miss else None
+
+
+def test_the_nearest_by_labels_lacks_the_fewest_and_says_which() -> None:
+    nodes = [a_node("a"), a_node("b", labels={"zone": "y", "disk": "ssd"})]
+    selector = (("disk", "ssd"), ("gpu", "1"), ("zone", "x"))
+
+    assert nearest("node_selector", nodes, node_selector=selector) == (
+        "b",
+        "no label gpu, not gpu=1; label zone=y, not zone=x",
+    )
+
+
+def test_the_nearest_by_taints_has_the_fewest_that_are_not_tolerated() -> None:
+    gpu, team = Taint("gpu", "", "NoSchedule"), Taint("team", "x", "NoExecute")
+    nodes = [a_node("a", taints=(gpu, team)), a_node("b", taints=(team,))]
+
+    assert nearest("taints", nodes) == ("b", "taint team=x:NoExecute")
+    tolerant = Toleration("team", "Exists")
+    assert nearest("taints", nodes[:1], tolerations=(tolerant,)) == ("a", "taint gpu:NoSchedule")
+
+
+def test_a_node_of_another_type_says_which_it_takes() -> None:
+    nodes = [a_node("a", instance_type="gpu")]
+
+    assert nearest("instance_type", nodes) == ("a", "takes only gpu, not cubebox")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from cubesched.core.snapshot import Bools, Snapshot
+from cubesched.core.pipeline import Miss
+from cubesched.core.snapshot import Bools, Ints, Snapshot
 
 _NO_SUCH_VALUE = -1
 
@@ -34,3 +35,23 @@ def carrying_truthy(fleet: Snapshot, key: str) -> Bools | None:
     for value in ("false", "0"):
         mask &= column != fleet.label_values.get(value, _NO_SUCH_VALUE)
     return mask
+
+
+def nearest_by_labels(fleet: Snapshot, pairs: Sequence[tuple[str, str]], rows: Ints) -> Miss | None:
+    """Return the first of `rows` that lacks the fewest of the labels, and which it lacks."""
+    if not rows.size or not pairs:
+        return None
+    matched = np.zeros(rows.size, dtype=np.int64)
+    for pair in pairs:
+        matched += carrying_all(fleet, (pair,))[rows]
+    row = int(rows[matched.argmax()])
+    lacking = [pair for pair in pairs if not carrying_all(fleet, (pair,))[row]]
+    return Miss(row, "; ".join(f"{_label(fleet, key, row)}, not {key}={v}" for key, v in lacking))
+
+
+def _label(fleet: Snapshot, key: str, row: int) -> str:
+    column = fleet.labels.get(key)
+    if column is None or not column[row]:
+        return f"no label {key}"
+    value = next(value for value, code in fleet.label_values.items() if code == column[row])
+    return f"label {key}={value}"

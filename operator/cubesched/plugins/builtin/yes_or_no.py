@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from cubesched.core.pipeline import Miss
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Ints, Snapshot
 
@@ -21,6 +22,6 @@ class YesOrNo:
         """Count every row under the one text."""
         return [(self.text, int(rows.size))]
 
-    def nearest(self, fleet: Snapshot, request: Request, rows: Ints) -> None:
+    def nearest(self, fleet: Snapshot, request: Request, rows: Ints) -> Miss | None:
         """Return None: there is no share to rank by."""
-        return
+        return None

@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from typing_extensions import override
+
+from cubesched.core.pipeline import Miss
 from cubesched.core.request import Request
-from cubesched.core.snapshot import Bools, Snapshot
+from cubesched.core.snapshot import Bools, Ints, Snapshot
 from cubesched.plugins.builtin.yes_or_no import YesOrNo
 
 _ACCEPTS_ANY = 0
@@ -32,3 +35,14 @@ class InstanceType(YesOrNo):
         mask: Bools = fleet.instance_type == _ACCEPTS_ANY
         mask |= fleet.instance_type == code
         return mask
+
+    @override
+    def nearest(self, fleet: Snapshot, request: Request, rows: Ints) -> Miss | None:
+        """Return the first node that names a type, and which."""
+        named = rows[fleet.instance_type[rows] != _ACCEPTS_ANY]
+        if not named.size:
+            return None
+        row = int(named[0])
+        code = fleet.instance_type[row]
+        own = next(name for name, known in fleet.instance_type_codes.items() if known == code)
+        return Miss(row, f"takes only {own}, not {request.instance_type}")

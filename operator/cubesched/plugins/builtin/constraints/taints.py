@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from typing_extensions import override
 
+from cubesched.core.pipeline import Miss
 from cubesched.core.request import Request
-from cubesched.core.snapshot import Bools, Snapshot
+from cubesched.core.snapshot import Bools, Ints, Snapshot
 from cubesched.core.tolerating import untolerated
 from cubesched.plugins.builtin.yes_or_no import YesOrNo
 
@@ -46,3 +48,16 @@ class Taints(YesOrNo):
         for code in repelling[1:]:
             mask &= fleet.taint_set != code
         return mask
+
+    @override
+    def nearest(self, fleet: Snapshot, request: Request, rows: Ints) -> Miss | None:
+        """Return the node with the fewest taints that are not tolerated, and which they are."""
+        repelled = {
+            int(code): untolerated(request, fleet.taint_sets[code])
+            for code in np.unique(fleet.taint_set[rows])
+        }
+        best = min(repelled, key=lambda code: (len(repelled[code]), code), default=0)
+        if not best:
+            return None
+        row = int(rows[np.flatnonzero(fleet.taint_set[rows] == best)[0]])
+        return Miss(row, f"taint {' and '.join(map(str, repelled[best]))}")

@@ -11,10 +11,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from typing_extensions import override
 
+from cubesched.core.pipeline import Miss
 from cubesched.core.request import Request
-from cubesched.core.snapshot import Bools, Snapshot
+from cubesched.core.snapshot import Bools, Ints, Snapshot
 from cubesched.plugins.args import FilterArgs
-from cubesched.plugins.builtin.labels import carrying_all
+from cubesched.plugins.builtin.labels import carrying_all, nearest_by_labels
 from cubesched.plugins.builtin.yes_or_no import YesOrNo
 
 
@@ -41,3 +42,8 @@ class NodeLabels(YesOrNo):
     def keep(self, fleet: Snapshot, request: Request) -> Bools:
         """Return which nodes stay; see the module."""
         return carrying_all(fleet, self.pairs)
+
+    @override
+    def nearest(self, fleet: Snapshot, request: Request, rows: Ints) -> Miss | None:
+        """Return the node that lacks the fewest of the labels."""
+        return nearest_by_labels(fleet, self.pairs, rows)
