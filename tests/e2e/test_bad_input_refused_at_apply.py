@@ -150,7 +150,7 @@ def test_the_text_of_a_field_says_to_quote_a_fraction(kubectl: Kubectl) -> None:
         ("default", "{queue: {initialBackoff: 20s}}", "spec.queue", "not be longer"),
         ("default", "{overcommit: {cpu: 0.5}}", "spec.overcommit.cpu", "to 1"),
         ("default", "{profileRouteLabelKeys: [a, a]}", "spec.profileRouteLabelKeys[1]", "Dupl"),
-        ("default", "{confirmation: none}", "spec.confirmation", '"operator"'),
+        ("default", "{confirmation: nobody}", "spec.confirmation", '"operator"'),
         ("default", "{score: {resourceWeights: {a: -1}}}", "spec.score.resourceWeights.a", "to 0"),
         ("default", "{score: {resourceWeights: {a: 2e6}}}", "spec.score.resourceWeights.a", "less"),
         ("default", "{score: {resourceWeights: {a: NaN}}}", "resourceWeights.a", "type number"),

@@ -169,3 +169,11 @@ def test_what_a_client_wishes_is_read_from_its_spec() -> None:
         is_paused=True, gates=("acme.io/quota",), shutdown_seconds=60.0, ttl_seconds=0
     )
     assert read_entry(a_request_object()).wishes is NO_WISHES
+
+
+def test_images_are_read_once_each_in_their_order() -> None:
+    entry = read_entry(a_request_object(spec={"images": ["b", "a", "b"]}))
+
+    assert entry.images == ("b", "a")
+    assert entry.request(attempt=0, refused_nodes=()).images == ("b", "a")
+    assert read_entry(a_request_object(spec={"images": 7})).images == ()
