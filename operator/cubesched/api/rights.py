@@ -60,5 +60,5 @@ GRANTS: Final = (
     Grant(AGENT, (f"{NODES.plural}/status",), ("update", "patch")),
     Grant(AGENT, (REQUESTS.plural,), READ),
     Grant(AGENT, (f"{REQUESTS.plural}/status",), ("update",)),
-    Grant(VIEWER, (NODES.plural, REQUESTS.plural), READ),
+    Grant(VIEWER, (PROFILES.plural, CONFIGS.plural, NODES.plural, REQUESTS.plural), READ),
 )

@@ -61,7 +61,7 @@ def explain(state: LiveState, entry: Entry) -> Explained:
     answer = attempts.attempt(entry, entry.status.attempts)
     reason, message = "", ""
     if isinstance(answer, No):
-        reason, message = answer.reason, attempts.explain(answer)[0]
+        reason, message = answer.reason.value, attempts.explain(answer)[0]
     try:
         refused = attempts.refused_nodes(entry)
         request = entry.request(attempt=entry.status.attempts, refused_nodes=refused)

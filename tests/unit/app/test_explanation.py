@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import yaml
 from tests.unit.fleet.objects import a_node_object, a_request_object, reports
 
 from cubesched.adapters.cluster.listing import Listed
@@ -46,7 +48,9 @@ def found(
     state = state_of(stored, without=entry if entry.node else None)
     state.take_reports([reports(STAMP_MS, *state.node_names, **report)])
     explained = explain(state, entry)
-    return as_data_of_node(explained, node) if node else as_data(explained, most_nodes=most)
+    data = as_data_of_node(explained, node) if node else as_data(explained, most_nodes=most)
+    assert yaml.safe_load(yaml.safe_dump(data)) == json.loads(json.dumps(data)) == data
+    return data
 
 
 def test_a_request_that_fits_is_told_where_and_every_score() -> None:
