@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --generate-hashes --universal \
 	--python-version 3.11 --no-emit-index-url --custom-compile-command "make requirements"
 
-.PHONY: help demo test servers lint format unit e2e bench-decision requirements generate clean
+.PHONY: help demo test servers lint format unit e2e bench-decision bench-relay requirements generate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ generate: $(READY) ## Write the CRDs, roles and admission rules that follow from
 
 bench-decision: $(READY) ## Measure a full decision: one JSON object a line
 	@$(BIN)/python benchmarks/decision.py $(ARGS)
+
+bench-relay: servers ## Measure what watching agents cost the API server, with and without a relay
+	@$(BIN)/python benchmarks/relay.py $(ARGS)
 
 requirements: $(READY) ## Pin the newest allowed version of every package, with hashes
 	$(COMPILE) --upgrade --output-file requirements.txt

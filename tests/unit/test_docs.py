@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,12 +14,14 @@ from cubesched.adapters.telemetry.table import METRICS
 from cubesched.api.quantity import MAX_CHARS
 from cubesched.api.v1alpha1 import GUARDS
 from cubesched.app import health
-from cubesched.cli import Parser, run
+from cubesched.cli import Parser, relay, run
 from cubesched.core.decision import Reason
 from cubesched.core.selection import OWN_NODES_WINDOW
 from cubesched.fleet.metrics import SKEW_SECONDS
 from cubesched.fleet.metrics_layout import DTYPE
 from cubesched.plugins.registry import FILTERS, SCORES
+from cubesched.relay import fanout, freshness, server, watches
+from cubesched.relay import process as relay_process
 from cubesched.scheduling import attempts, membership, pace, queue, reporter, reservations
 from cubesched.settings import OperatorSettings
 
@@ -47,6 +50,11 @@ NUMBERS = [
     ("operate", f"no turn for {health.BEAT_SECONDS:g} seconds"),
     ("operate", f"less than {reporter.FIRST_SECONDS:g} seconds shows none"),
     ("operate", f"more than {SKEW_SECONDS:g} seconds ahead"),
+    ("operate", f"for at most {freshness.PATIENCE_SECONDS:g} seconds; then"),
+    ("operate", f"takes nothing for {server.WRITE_SECONDS:g} seconds"),
+    ("operate", {1 << 20: "when a MiB waits"}[watches.MOST_PENDING_BYTES]),
+    ("operate", f"`/readyz` red within {relay_process.BEHIND_SECONDS:g} seconds"),
+    ("operate", f"at most {fanout.MOST_WATCHES_PER_NODE} watches of one node"),
     ("operate", f"held for {queue.CONFLICT_FIRST_SECONDS * 1000:g} ms, doubled"),
     ("operate", f"up to {queue.CONFLICT_LAST_SECONDS:g} s"),
     ("operate", {3: "up to three others"}[reservations.MAX_MOVES]),
@@ -117,12 +125,14 @@ def test_the_page_on_policy_names_every_guard_filter_and_score() -> None:
     assert missing == set()
 
 
-def test_the_page_on_operating_names_every_flag_of_run() -> None:
+@pytest.mark.parametrize("command", [run, relay], ids=["run", "relay"])
+def test_the_page_on_operating_names_every_flag_of(command: ModuleType) -> None:
     parser = Parser()
-    run.register(parser.add_subparsers())
+    command.register(parser.add_subparsers())
     text = (ROOT / "docs" / "operate.md").read_text()
 
-    actions = parser._subparsers._group_actions[0].choices["run"]._actions  # type: ignore[union-attr,index]
+    name = command.__name__.rpartition(".")[2]
+    actions = parser._subparsers._group_actions[0].choices[name]._actions  # type: ignore[union-attr,index]
     flags = {a.option_strings[0] for a in actions if not isinstance(a, argparse._HelpAction)}
     assert {flag for flag in flags if f"`{flag}`" not in text} == set()
 

@@ -17,7 +17,7 @@ from cubesched.relay.fanout import Fanout
 from cubesched.relay.refusals import not_there_yet, unavailable
 
 PATIENCE_SECONDS: Final = 10.0
-"""How long an answer waits for the stream: twice what lies between two of its bookmarks."""
+"""How long an answer waits for the stream, which has a bookmark at least every 3 s."""
 PROBE_SECONDS: Final = 5.0
 
 

@@ -30,11 +30,11 @@ from cubesched.relay.window import Window
 
 log = logging.getLogger(__name__)
 
-WATCH_SECONDS: Final = (4, 7)
-"""The upstream watch is opened anew this often, for the bookmark that comes with its end: an
-answer to an agent waits for it where nothing else happens. A lost connection shows as soon.
+WATCH_SECONDS: Final = (3, 4)
+"""The upstream watch is opened anew every 3 s, for the bookmarks that come 1 and 2 s before its
+end: an agent's list waits for one where nothing else happens.
 """
-IDLE_SECONDS: Final = 15.0
+IDLE_SECONDS: Final = 10.0
 SILENT_SECONDS: Final = 120.0
 BEHIND_SECONDS: Final = 30.0
 RIGHTS_SECONDS: Final = 2.0

@@ -54,7 +54,8 @@ class Tls:
 
     def _load(self) -> None:
         try:
-            self.context.load_cert_chain(self._files.certificate, self._files.key)
+            # With an empty password a key that needs one is an error, not a question to a terminal.
+            self.context.load_cert_chain(self._files.certificate, self._files.key, password="")
         except OSError as error:
             raise UsageError(
                 f"--tls-cert {self._files.certificate}, --tls-key {self._files.key}: {error}"

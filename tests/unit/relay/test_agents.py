@@ -45,7 +45,7 @@ class Relay:
         self.fanout = Fanout(Window(most_bytes=1 << 20))
         self._service = Service(self.fanout, Freshness(viewer, REQUESTS.path(), self.fanout))
         self._watch = ListWatch(
-            viewer, REQUESTS.path(), self.fanout, rng=lambda: 0.5, watch_seconds=(4, 7)
+            viewer, REQUESTS.path(), self.fanout, rng=lambda: 0.5, watch_seconds=(3, 4)
         )
         self.go_on()
 

@@ -35,7 +35,7 @@ class Relay:
         self.fanout = Fanout(Window(most_bytes=1 << 20))
         self.service = Service(self.fanout, Freshness(transport, REQUESTS.path(), self.fanout))
         self.list_watch = ListWatch(
-            transport, REQUESTS.path(), self.fanout, rng=lambda: 0.5, watch_seconds=(4, 7)
+            transport, REQUESTS.path(), self.fanout, rng=lambda: 0.5, watch_seconds=(3, 4)
         )
         self.following = asyncio.create_task(self.list_watch.run())
 
