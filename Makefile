@@ -14,7 +14,8 @@ READY := $(VENV)/.ready
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --generate-hashes --universal \
 	--python-version 3.11 --no-emit-index-url --custom-compile-command "make requirements"
 
-.PHONY: help demo test servers lint format unit e2e bench-decision bench-relay requirements generate clean
+.PHONY: help demo test servers lint format unit e2e bench-decision bench-relay bench-redis \
+	requirements generate clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +54,9 @@ bench-decision: $(READY) ## Measure a full decision: one JSON object a line
 
 bench-relay: servers ## Measure what watching agents cost the API server, with and without a relay
 	@$(BIN)/python benchmarks/relay.py $(ARGS)
+
+bench-redis: $(READY) ## Measure a pass over all nodes' reports in Redis: one JSON object a line
+	@$(BIN)/python benchmarks/nodemetrics.py $(ARGS)
 
 requirements: $(READY) ## Pin the newest allowed version of every package, with hashes
 	$(COMPILE) --upgrade --output-file requirements.txt

@@ -143,11 +143,17 @@ class Fleet(Supply):
             ignores_foreign=self.settings.ignore_redis_allocation,
         )
         stamps_before = self.columns.reported.stamp_ms.copy()
-        believed = take_reports(self.columns, readings, moment)
+        applied = take_reports(self.columns, readings, moment)
         self._listening.take(self.columns.reported, stamps_before, monotonic=moment.monotonic)
         self.has_reports = self.nodes_listed
         if self.ledger.ghosts:
-            self.ledger.release_ghosts(dict(believed))
+            self.ledger.release_ghosts(
+                {
+                    node: applied.item(self.columns.row_of[node])
+                    for node in {ghost.node for ghost in self.ledger.ghosts.values()}
+                    if node in self.columns.row_of
+                }
+            )
             self._refresh_touched()
         self.sweep()
         self.helped()

@@ -33,44 +33,49 @@ class Moment:
     ignores_foreign: bool = False
 
 
-def take_reports(
-    columns: Columns, readings: Sequence[Decoded], moment: Moment
-) -> list[tuple[str, int]]:
-    """Write all reports into their rows; return (node, applied version) of those believed.
+def take_reports(columns: Columns, readings: Sequence[Decoded], moment: Moment) -> Ints:
+    """Write all reports into their rows; return up to which version each row's agent has acted.
 
-    Where a node reports in more than one layout the first reading holds, unless its stamp lies
-    further behind the other's than a report may be old.
+    -1 where nothing was reported. Where a node reports in more than one layout the first reading
+    holds, unless its stamp lies further behind the other's than a report may be old.
     """
-    believed: list[tuple[str, int]] = []
+    applied = np.full(len(columns.names), -1, np.int64)
     for rows, table in _chosen(columns, readings, moment.max_age_seconds):
         _heartbeat(columns, rows, table, moment)
         _usage(columns, rows, table, ignores_foreign=moment.ignores_foreign)
-        applied = _column(table, "applied_version", 0).tolist()
-        names = columns.names
-        believed += [(names[row], done) for row, done in zip(rows.tolist(), applied, strict=True)]
+        applied[rows] = _column(table, "applied_version", 0)
     derive(columns.snapshot)
     columns.touch()
-    return believed
+    return applied
 
 
 def _chosen(
     columns: Columns, readings: Sequence[Decoded], max_age_seconds: float
 ) -> Iterator[tuple[Ints, Table]]:
     """Yield each reading's rows and reports, every node in one of them only."""
+    known = [_known(columns, decoded) for decoded in readings]
+    if len(known) == 1:
+        yield known[0]
+        return
     reader_of = np.full(len(columns.names), -1)
     newest = np.full(len(columns.names), -1, np.int64)
-    known: list[tuple[Ints, Table]] = []
-    for number, decoded in enumerate(readings):
-        rows = _rows(columns, decoded)
-        rows, table = rows[rows >= 0], decoded.table[rows >= 0]
+    for number, (rows, table) in enumerate(known):
         is_fresher = table["stamp_ms"] > newest[rows] + int(max_age_seconds * 1000)
         is_taken = is_fresher | (newest[rows] < 0)
         reader_of[rows[is_taken]] = number
         newest[rows[is_taken]] = table["stamp_ms"][is_taken]
-        known.append((rows, table))
     for number, (rows, table) in enumerate(known):
         is_mine = reader_of[rows] == number
         yield rows[is_mine], table[is_mine]
+
+
+def _known(columns: Columns, decoded: Decoded) -> tuple[Ints, Table]:
+    """Return the rows of the nodes that are known, and their reports."""
+    rows = _rows(columns, decoded)
+    is_known = rows >= 0
+    if is_known.all():
+        return rows, decoded.table  # a copy of all reports costs more than the look
+    return rows[is_known], decoded.table[is_known]
 
 
 def _rows(columns: Columns, decoded: Decoded) -> Ints:
