@@ -71,11 +71,11 @@ class Operating:
         self.launch_replica(name)
         self.wait_ready(name)
 
-    def launch_replica(self, name: str = "a") -> None:
+    def launch_replica(self, name: str = "a", *more: str) -> None:
         access = self.cluster.access(f"cubesched:operator:{name}", OPERATORS)
         flags = ["--redis-url", self.cluster.redis_url, "--http-host", "127.0.0.1"]
         flags += ["--http-port", "0", "--replica", name, "--log-style", "json"]
-        self.processes.start(f"replica-{name}", "cubesched", ["run", *access, *flags])
+        self.processes.start(f"replica-{name}", "cubesched", ["run", *access, *flags, *more])
 
     def wait_ready(self, name: str, *, seconds: float = 30.0) -> None:
         wait_until(

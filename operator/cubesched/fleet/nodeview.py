@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from cubesched.core.snapshot import NO_LIMIT, Safety
 from cubesched.fleet.columns import Shrink
+from cubesched.fleet.drainage import Drainage, drainage, left_on
 from cubesched.fleet.ledger import Limits, Usage
 from cubesched.fleet.nodes import NodeRecord
 from cubesched.fleet.overcommit import confirmed_use
@@ -44,6 +45,8 @@ class NodeView:
     """How old the last report may be."""
     safety: Safety
     """What the node_safety guard says of it."""
+    drainage: Drainage | None
+    """How far it is emptied, where it is to be drained."""
 
     @property
     def is_overcommitted(self) -> bool:
@@ -92,7 +95,15 @@ def view_of(
         reported_at=wall - age if reported.stamp_ms.item(row) >= 0 else None,
         max_age_seconds=fleet.settings.guards.metrics_max_age_seconds,
         safety=Safety(fleet.snapshot.safety.item(row)),
+        drainage=drainage_of(fleet, name),
     )
+
+
+def drainage_of(fleet: Fleet, name: str) -> Drainage | None:
+    """Return how far a node is emptied; None when it is not to be."""
+    if name not in fleet.draining:
+        return None
+    return drainage(fleet.records[name].drain, left_on(fleet.ledger, name))
 
 
 def _allocated(fleet: Fleet, name: str, row: int) -> Usage:

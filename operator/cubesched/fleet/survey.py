@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cubesched.core.snapshot import Safety
 from cubesched.fleet.metrics import silent
+from cubesched.fleet.nodeview import drainage_of
 from cubesched.fleet.overcommit import confirmed
 from cubesched.fleet.shown import LOOK_AGAIN, Marks
 
@@ -103,7 +105,16 @@ def _verdict_marks(fleet: Fleet, silence: Codes) -> Marks:
         fleet.columns.reported.missing,
         np.full(len(silence), fleet.has_reports),
         np.where(found.is_over, over, np.uint64(0)),
+        _drain_marks(fleet),
     )
+
+
+def _drain_marks(fleet: Fleet) -> Marks:
+    marks = np.zeros(len(fleet.columns.names), np.uint64)
+    for name in fleet.draining:
+        found = drainage_of(fleet, name)
+        marks[fleet.columns.row_of[name]] = crc32(found.message.encode()) if found else 0
+    return marks
 
 
 def _allocated_marks(fleet: Fleet) -> Marks:

@@ -1,7 +1,4 @@
-"""What the operator says of a node in conditions: one table, a row each, pure.
-
-A row that has nothing to say for now leaves what is stored.
-"""
+"""What the operator says of a node in conditions: one table, a row each, pure."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class Finding(NamedTuple):
 
 
 Judge = Callable[[Subject, Mapping[str, Any]], Finding | None]
-"""Gets the node and the condition as it is stored; None leaves that as it is."""
+"""Gets the node and the condition as it is stored, if it is; None leaves it out."""
 
 
 def conditions_of(
@@ -63,8 +60,6 @@ def _conditions(
                 now=now,
                 before=before,
             )
-        elif before:
-            yield dict(before)
 
 
 def _accepted(subject: Subject, _before: Mapping[str, Any]) -> Finding:
@@ -75,10 +70,10 @@ def _accepted(subject: Subject, _before: Mapping[str, Any]) -> Finding:
     return Finding(False, "InvalidSpec", f"{problems[0]}{more}")
 
 
-def _metrics_complete(subject: Subject, _before: Mapping[str, Any]) -> Finding | None:
+def _metrics_complete(subject: Subject, before: Mapping[str, Any]) -> Finding | None:
     view = subject.view
     if not view.has_reports:
-        return None
+        return _as_stored(before) if before else None
     if view.silence is not Safety.OK:
         return _SILENT[view.silence](view)
     parts = parts_in(view.missing)
@@ -86,6 +81,12 @@ def _metrics_complete(subject: Subject, _before: Mapping[str, Any]) -> Finding |
         return Finding(True, "Complete", "Every field is reported.")
     fields, off = ", ".join(p.field for p in parts), ", ".join(p.off for p in parts)
     return Finding(False, "FieldsMissing", f"Not reported: {fields}. Not looked at: {off}.")
+
+
+def _as_stored(before: Mapping[str, Any]) -> Finding:
+    """Repeat what is stored: a replica that has just started does not know better yet."""
+    texts = (str(before.get(name, "")) for name in ("reason", "message"))
+    return Finding(before.get("status") == "True", *texts)
 
 
 def _never_reported(_view: NodeView) -> Finding:
@@ -135,8 +136,17 @@ def _shrink_reason(shrunk_by: Shrink, before: Mapping[str, Any]) -> str:
     return "CapacityShrunk" if shrunk_by is Shrink.CAPACITY else "LimitsChanged"
 
 
+def _drained(subject: Subject, _before: Mapping[str, Any]) -> Finding | None:
+    found = subject.view.drainage
+    if found is None:
+        return None
+    reason = "Drained" if found.is_drained else "Draining"
+    return Finding(found.is_drained, reason, f"{found.message[0].upper()}{found.message[1:]}.")
+
+
 CONDITIONS: Final[Mapping[str, Judge]] = {
     "Accepted": _accepted,
     "MetricsComplete": _metrics_complete,
     "Overcommitted": _overcommitted,
+    "Drained": _drained,
 }

@@ -15,6 +15,7 @@ from cubesched.api.v1alpha1 import SandboxNodeStatus
 from cubesched.core.scheduler_settings import GuardSettings, Settings
 from cubesched.core.writing import Outcome
 from cubesched.fleet.fleet import Fleet
+from cubesched.fleet.metrics_layout import NodeReport, decode_all, encode
 from cubesched.fleet.rendezvous import Member, owner
 from cubesched.fleet.survey import LEAST_SECONDS, REDATE_SECONDS, SETTLE_SECONDS
 from cubesched.handlers import node_statuses
@@ -287,6 +288,43 @@ async def test_a_clock_that_is_ahead_is_told(world: World) -> None:
     assert world.status()["schedulable"] == "ClockSkew"
 
 
+def packed(world: World, **fields: Any) -> bytes:
+    stamp = int(world.wall() * 1000)
+    return encode(NodeReport(**{"node_uid": "uid-n", "stamp_ms": stamp, **WHOLE, **fields}))
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (b"\x01" * 68, "NeverReported"),  # half a struct
+        (b"\x00garbage", "NeverReported"),
+        (b"", "NeverReported"),
+        ({"node_uid": "uid-other"}, "NeverReported"),
+        ({"sandboxes": -7}, "NeverReported"),
+        ({"stamp_ms": -1}, "NeverReported"),
+        ({"stamp_ms": 1}, "Stale"),
+        ({"stamp_ms": 4_102_444_800_000}, "ClockSkew"),
+        ({"creating": -1}, "FieldsMissing"),
+        ({}, "Complete"),
+    ],
+)
+async def test_whatever_an_agent_sends_shows_as_a_reason_and_loses_nothing(
+    world: World, sent: bytes | dict[str, Any], reason: str
+) -> None:
+    world.put("n")
+    world.put("other")
+    world.request("a", cpuMillis=2000)
+    for _ in range(3):
+        await world.turns(2, "other")
+        value = sent if isinstance(sent, bytes) else packed(world, **sent)
+        world.fleet.take_reports(decode_all({b"n": value}))
+    await world.turns(3, "other")
+
+    assert world.reasons()["MetricsComplete"][1] == reason
+    assert world.status()["allocated"]["cpu"] == "2"
+    assert world.status()["allocated"]["sandboxes"] == 1
+
+
 @pytest.mark.parametrize(
     ("fields", "word"),
     [
@@ -352,6 +390,31 @@ async def test_what_is_only_reserved_or_foreign_over_commits_nothing(world: Worl
     await world.turns(6, "n", foreign_cpu_millis=9000)
     assert world.reasons()["Overcommitted"] == ("True", "LimitsChanged")
     assert "cpu 12 of 8" in world.message("Overcommitted")
+
+
+async def test_a_drain_shows_what_is_left_until_it_is_taken_back(world: World) -> None:
+    world.put("n")
+    world.request("a")
+    await world.turns(4, "n")
+    assert "Drained" not in world.reasons()
+
+    world.put("n", generation=2, spec={"drain": "All"})
+    await world.turns(6, "n")
+    assert world.reasons()["Drained"] == ("False", "Draining")
+    assert world.message("Drained") == "1 request left: 1 running."
+
+    world.request("a", phase="Evicting")
+    await world.turns(6, "n")
+    assert world.message("Drained") == "1 request left: 1 evicting."
+
+    world.request("a", phase="Succeeded")
+    await world.turns(6, "n")
+    assert world.reasons()["Drained"] == ("True", "Drained")
+    assert world.message("Drained") == "No request is left."
+
+    world.put("n", generation=3)
+    await world.turns(6, "n")
+    assert "Drained" not in world.reasons()
 
 
 # Whose turn it is, and how often
