@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pytest
 from tests.e2e.operating import Operating
+from tests.e2e.realredis import RealRedis, a_free_port
 
 from cubesched.local import LocalControlPlane
 from cubesched.local.binaries import find_binaries
@@ -88,6 +89,15 @@ def kubectl(control_plane: LocalControlPlane) -> Kubectl:
 def redis_url(control_plane: LocalControlPlane) -> str:
     """The URL of the Redis beside the control plane."""
     return control_plane.redis_url
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[RealRedis]:
+    """A Redis of this test alone, which it may kill."""
+    server = RealRedis(tmp_path, a_free_port())
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture(scope="session")

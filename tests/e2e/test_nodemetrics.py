@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import subprocess
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
+from tests.e2e.realredis import RealRedis, a_free_port
 
 from cubesched.adapters.nodemetrics.client import BlockingClient
 from cubesched.adapters.nodemetrics.keys import CUBEMASTER_PREFIX, key_of
@@ -24,53 +22,8 @@ from cubesched.adapters.nodemetrics.writer import Field, MetricsWriter
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.core.errors import StoreUnavailable, UsageError
 from cubesched.fleet.metrics_layout import Decoded, NodeReport, encode
-from cubesched.local.binaries import find_redis_server
 
 HEALED_WITHIN_SECONDS = 15.0
-
-
-@dataclass
-class RealRedis:
-    """One redis-server of this test alone, which can be killed and started again."""
-
-    folder: Path
-    port: int
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}/0"
-
-    def start(self) -> None:
-        command = [str(find_redis_server()), "--port", str(self.port), "--bind", "127.0.0.1"]
-        command += ["--save", "", "--appendonly", "no", "--dir", str(self.folder)]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                return
-            time.sleep(0.02)
-        pytest.fail("redis-server did not start")
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-
-def a_free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-@pytest.fixture
-def redis_server(tmp_path: Path) -> Iterator[RealRedis]:
-    server = RealRedis(tmp_path, a_free_port())
-    server.start()
-    yield server
-    server.kill()
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,8 @@ from cubesched.core.writing import Outcome
 from cubesched.fleet.objects import Meta
 
 FIELD_MANAGER: Final = "cubesched-agent"
+Address = tuple[str, str]
+"""What kind of address (InternalIP, ExternalIP, Hostname, ...), and the address."""
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -38,11 +40,13 @@ class NodeObject:
         transport: Transport,
         *,
         applier: StatusApplier,
+        addresses: Sequence[Address] = (),
         epoch_seconds: Callable[[], float] = time.time,
     ) -> None:
         self.node = node
         self._transport = transport
         self._applier = applier
+        self._addresses = [{"type": kind, "address": address} for kind, address in addresses]
         self._now = epoch_seconds
         self._meta: Meta | None = None
         self._ready: Condition = {}
@@ -108,7 +112,11 @@ class NodeObject:
             now=timestamp(self._now()),
             before=self._ready,
         )
-        status = {"conditions": [self._ready], **stored.status()}
+        status = {
+            "conditions": [self._ready],
+            "addresses": self._addresses,
+            **stored.status(),
+        }
         result = await self._applier.apply_status(
             NODES, self.node, FIELD_MANAGER, status, uid=self.uid
         )

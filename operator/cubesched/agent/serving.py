@@ -19,7 +19,7 @@ from cubesched.adapters.cluster.listwatch import ListWatch
 from cubesched.adapters.cluster.transport import Transport
 from cubesched.adapters.cluster.writes import StatusApplier, StatusWriter
 from cubesched.agent.nodeagent import NodeAgent
-from cubesched.agent.nodeobject import NodeObject
+from cubesched.agent.nodeobject import Address, NodeObject
 from cubesched.agent.runtime import Runtime, RuntimeUnavailable
 from cubesched.agent.stored import stored_on
 from cubesched.api import NODES, REQUESTS
@@ -49,6 +49,8 @@ class NodeSetup:
     spec: Mapping[str, Any]
     """spec of its SandboxNode, used when there is none yet."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    addresses: tuple[Address, ...] = ()
+    """Where the machine is reached, as in ("InternalIP", "10.0.3.7")."""
 
 
 async def serve(
@@ -69,7 +71,9 @@ async def serve(
     """
     rng = Random()  # noqa: S311 - spreads load, guards nothing
     agent = NodeAgent(node, writer=StatusWriter(transport, REQUESTS), runtime=runtime)
-    registered = NodeObject(node, transport, applier=StatusApplier(transport))
+    registered = NodeObject(
+        node, transport, applier=StatusApplier(transport), addresses=setup.addresses
+    )
 
     async def work() -> None:
         async with asyncio.TaskGroup() as group:

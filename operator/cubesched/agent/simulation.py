@@ -69,6 +69,8 @@ class Machines:
     image_share: float = 0.3
     """Share of the nodes that store each image."""
     zones: tuple[str, ...] = ()
+    address: str = "127.0.0.1"
+    """Where every one of them says it is reached."""
     seed: int = 0
 
     def names(self) -> list[str]:
@@ -128,7 +130,11 @@ def setup_of(machines: Machines, number: int, node: str) -> NodeSetup:
     if quota:
         spec["quota"] = quota
     zone = machines.zone_of(number)
-    return NodeSetup(spec=spec, labels={ZONE_LABEL: zone} if zone else {})
+    return NodeSetup(
+        spec=spec,
+        labels={ZONE_LABEL: zone} if zone else {},
+        addresses=(("InternalIP", machines.address),) if machines.address else (),
+    )
 
 
 def runtime_of(
@@ -213,14 +219,9 @@ class Simulation:
             position=self._position if self._shared_transport is not None else Position(),
         )
         applier = StatusApplier(transport, self._gate)
-        registered = NodeObject(name, transport, applier=applier)
-        return SimulatedNode(
-            agent,
-            registered,
-            setup_of(self._machines, number, name),
-            transport,
-            stream=self._stream_as(name),
-        )
+        setup = setup_of(self._machines, number, name)
+        registered = NodeObject(name, transport, applier=applier, addresses=setup.addresses)
+        return SimulatedNode(agent, registered, setup, transport, stream=self._stream_as(name))
 
     async def run(self, stop: asyncio.Event, *, ready: Callable[[], None] = lambda: None) -> None:
         """Bring all nodes up, call `ready`, go on until `stop` is set, and stop in order."""

@@ -29,6 +29,7 @@ class Gauges:
         """Read everything; called by the meter before it writes its text."""
         self._requests()
         self._nodes()
+        self._routes()
         self._watches()
         self._policy_info()
 
@@ -69,6 +70,10 @@ class Gauges:
         self._meter.set("cubesched_node_metrics_age_seconds", max(0.0, age))
         over = np.count_nonzero(confirmed(fleet.columns, fleet.ledger).is_over)
         self._meter.set("cubesched_overcommitted_nodes", float(over), profile="")
+
+    def _routes(self) -> None:
+        waiting = len(self._replica.routing.changed)
+        self._meter.set("cubesched_routes_unwritten", float(waiting))
 
     def _watches(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -19,6 +19,7 @@ from cubesched.adapters.cluster.probing import missing_rights, wait_for_api, wai
 from cubesched.adapters.cluster.writes import StatusApplier
 from cubesched.adapters.nodemetrics.layouts import open_sources
 from cubesched.adapters.nodemetrics.reader import MetricsReader
+from cubesched.adapters.routes.publisher import RoutePublisher
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.adapters.telemetry.server import TelemetryServer
 from cubesched.adapters.telemetry.stalls import StallDetector
@@ -73,6 +74,7 @@ class Operator:
             self.meter,
             names=lambda: self.replica.fleet.columns.names,
         )
+        self._routes = RoutePublisher(settings.redis_url, self.replica.routing, rng=dice)
         applier = StatusApplier(self._transport, self.replica.gate)
         modes = self.replica.scheduler.modes
         self.policy_reconciler = PolicyReconciler(
@@ -124,6 +126,7 @@ class Operator:
         jobs: list[tuple[str, Coroutine[Any, Any, None]]] = [
             *self.replica.jobs(),
             ("metrics", self._reader.run()),
+            ("routes", self._routes.run()),
             ("events", self._events.run()),
             ("policy", self.policy_reconciler.run()),
             ("node-statuses", self.node_statuses.run()),

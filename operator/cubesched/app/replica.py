@@ -20,6 +20,7 @@ from cubesched.fleet.fleet import Fleet
 from cubesched.policy.policyset import PolicySet
 from cubesched.scheduling.membership import Membership
 from cubesched.scheduling.ports import Clock, Events, Leases, Meter, Policy
+from cubesched.scheduling.routing import Routing
 from cubesched.scheduling.scheduler import Scheduler
 
 FLEET_SWEEP_SECONDS = 1.0
@@ -66,6 +67,10 @@ class Replica:
             everyone_runs=self.membership.everyone_runs,
         )
         self.membership.changed.append(self._share)
+        self.routing = Routing(
+            self.fleet, self.scheduler.owns, members=lambda: self.scheduler.members
+        )
+        self.scheduler.parts = (*self.scheduler.parts, self.routing)
         self.watches = self._streams(partial(ListWatch, transport, rng=random), verifier)
         """The streams that must never fall silent, by resource."""
 

@@ -167,6 +167,7 @@ def machines_of(args: argparse.Namespace) -> Machines:
         images=_images(args.images),
         image_share=args.image_share,
         zones=_names(args.zones),
+        address=args.address,
         seed=args.seed,
     )
 
@@ -241,6 +242,7 @@ def _add_machines(parser: Parser) -> None:
         help="share of the nodes that store each image (default: 0.3)",
     )
     group.add_argument("--zones", default="", help="zones to spread the nodes over, as in z1,z2")
+    group.add_argument("--address", default="127.0.0.1", help="of every node (default: 127.0.0.1)")
 
 
 def _add_behaviour(parser: Parser) -> None:

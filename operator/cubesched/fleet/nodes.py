@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -11,7 +12,14 @@ import msgspec
 from cubesched.api.quantity import QuantityError, parse_millis, parse_units
 from cubesched.core.scheduler_settings import Settings
 from cubesched.core.snapshot import NO_LIMIT, Safety, Taint
-from cubesched.fleet.objects import NamedObject, NodeAmounts, NodeObject, NodeSpec, Quantity
+from cubesched.fleet.objects import (
+    NamedObject,
+    NodeAmounts,
+    NodeObject,
+    NodeSpec,
+    Quantity,
+    WireAddress,
+)
 
 _NODE = msgspec.json.Decoder(NodeObject)
 _NAMED = msgspec.json.Decoder(NamedObject)
@@ -43,6 +51,8 @@ class NodeRecord:
     """Share that a paused sandbox gives up here; None = the config's."""
     drain: str = "None"
     """None, Unstarted or All."""
+    address: str = ""
+    """Where the machine is reached; empty when its agent does not say."""
     problem: str = ""
 
 
@@ -93,6 +103,7 @@ def _record(node: NodeObject, spec: NodeSpec) -> NodeRecord:
         capacity_memory_bytes=memory,
         paused_release_ratio=_ratio(quota.paused_resource_release_ratio),
         drain=spec.drain,
+        address=_address(node.status.addresses),
     )
 
 
@@ -100,6 +111,12 @@ def _record(node: NodeObject, spec: NodeSpec) -> NodeRecord:
 def _shared(name: str, size_bytes: int) -> tuple[str, int]:
     """Return one pair for all nodes that hold the same image."""
     return name, size_bytes
+
+
+def _address(addresses: Sequence[WireAddress]) -> str:
+    """Return the first InternalIP, else the first there is."""
+    internal = (one.address for one in addresses if one.type == "InternalIP")
+    return next(internal, addresses[0].address if addresses else "")
 
 
 def _amount(field: str, parse: object, value: Quantity | None) -> int:

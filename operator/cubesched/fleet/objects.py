@@ -189,12 +189,20 @@ class WireImage(_Struct, frozen=True):
     size_bytes: Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
 
 
+class WireAddress(_Struct, frozen=True):
+    """One of a SandboxNode's status.addresses."""
+
+    type: str = ""
+    address: str = ""
+
+
 class NodeStatus(_Struct, frozen=True):
     """The status of a SandboxNode, as far as scheduling reads it."""
 
     conditions: list[Condition] = []
     templates: list[str] = []
     images: list[WireImage] = []
+    addresses: list[WireAddress] = []
 
 
 class NodeObject(_Struct, frozen=True):

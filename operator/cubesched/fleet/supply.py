@@ -33,6 +33,8 @@ class Supply(ABC):
         self.records: dict[str, NodeRecord] = {}
         self.draining: set[str] = set()
         """The nodes that are to be emptied."""
+        self.readdressed = 0
+        """How often a node's address has become known, or another."""
         self.nodes_listed = False
         self.nodes_version = 0
         """Revision of the server up to which the nodes are known."""
@@ -143,6 +145,7 @@ class Supply(ABC):
         if known == record:
             return
         row = self.columns.row_of[record.name]
+        self.readdressed += record.address != (known.address if known else "")
         self.records[record.name] = record
         (self.draining.discard if record.drain == "None" else self.draining.add)(record.name)
         self.columns.fill_facts(row, record)

@@ -105,6 +105,7 @@ def test_every_node_registers_reports_and_runs_what_is_bound_to_it(shared: bool)
         status = (await fleet.node("node-002"))["status"]
         assert status["templates"] == ["t"]
         assert status["images"] == [{"name": "app:1", "sizeBytes": 5 * GIB}]
+        assert status["addresses"] == [{"type": "InternalIP", "address": "127.0.0.1"}]
 
     with_fleet(test, shared=shared)
 

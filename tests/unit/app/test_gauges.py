@@ -12,7 +12,12 @@ from cubesched.app.gauges import Gauges
 
 
 def scraped(world: World) -> list[str]:
-    parts = SimpleNamespace(fleet=world.fleet, scheduler=world.scheduler, watches={})
+    parts = SimpleNamespace(
+        fleet=world.fleet,
+        scheduler=world.scheduler,
+        watches={},
+        routing=SimpleNamespace(changed={"sbr-a.b", "sbr-c.d"}),
+    )
     meter = Meter()
     meter.before_scrape(Gauges(cast("Any", parts), cast("Any", world.policy), meter).refresh)
     return meter.exposition().decode().splitlines()
@@ -56,3 +61,8 @@ async def test_a_waiting_request_is_counted_by_its_queue_and_by_what_blocks_it(
     assert 'cubesched_pending_requests{profile="a-profile",queue="unschedulable"} 1.0' in lines
     assert 'cubesched_unschedulable_requests{guard="cpu",profile="a-profile"} 1.0' in lines
     assert 'cubesched_nodes{state="ok"} 1.0' in lines
+
+
+@in_world()
+async def test_routing_records_that_wait_for_redis_are_counted(world: World) -> None:
+    assert "cubesched_routes_unwritten 2.0" in scraped(world)

@@ -92,6 +92,7 @@ def a_node_object(
     templates: Sequence[str] = (),
     images: Mapping[str, int] | None = None,
     ready: bool = True,
+    addresses: Sequence[tuple[str, str]] = (),
     spec: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Return a SandboxNode that is Ready, with 8 cpus and 16 GiB."""
@@ -108,6 +109,7 @@ def a_node_object(
                 "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
                 "templates": list(templates),
                 "images": [{"name": n, "sizeBytes": size} for n, size in (images or {}).items()],
+                "addresses": [{"type": kind, "address": at} for kind, at in addresses],
             },
         }
     )

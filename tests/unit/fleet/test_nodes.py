@@ -132,3 +132,20 @@ def test_ten_percent_of_a_small_machine_and_ten_gibibytes_of_a_big_one_are_kept_
     assert memory_reserved_bytes(big, Settings()) == 10 * GIB
     configured = Settings(guards=GuardSettings(memory_reserved_bytes=0))
     assert memory_reserved_bytes(big, configured) == 0
+
+
+@pytest.mark.parametrize(
+    ("addresses", "found"),
+    [
+        ([], ""),
+        (
+            [("Hostname", "n1.example"), ("InternalIP", "10.0.0.1"), ("InternalIP", "::1")],
+            "10.0.0.1",
+        ),
+        ([("Hostname", "n1.example"), ("ExternalIP", "203.0.113.9")], "n1.example"),
+    ],
+)
+def test_the_address_is_the_first_internal_one_else_the_first(
+    addresses: list[tuple[str, str]], found: str
+) -> None:
+    assert read_node(a_node_object(addresses=addresses)).address == found

@@ -36,14 +36,30 @@ def open_redis(url: str) -> Redis:
 
 
 async def within_deadline(call: Awaitable[T], seconds: float = DEADLINE_SECONDS) -> T:
-    """Await one command; StoreUnavailable when it fails or takes longer than `seconds`."""
+    """Await one command; StoreUnavailable when it fails or takes longer than `seconds`.
+
+    It runs as a task of its own: the client swallows a cancellation that meets an answer, which
+    would leave whoever waits here running after it was told to end.
+    """
+    command = asyncio.ensure_future(call)
     try:
-        async with asyncio.timeout(seconds):
-            return await call
-    except TimeoutError as error:
-        raise no_answer(seconds) from error
+        await asyncio.wait((command,), timeout=seconds)
+    finally:
+        if not command.done():
+            command.add_done_callback(_leave)
+            command.cancel()
+    if not command.done():
+        raise no_answer(seconds)
+    try:
+        return command.result()
     except (RedisError, OSError) as error:
         raise StoreUnavailable(_one_line(error)) from error
+
+
+def _leave(command: asyncio.Future[T]) -> None:
+    """Take note of how a command ended that nobody waits for any more."""
+    if not command.cancelled():
+        command.exception()
 
 
 def no_answer(seconds: float) -> StoreUnavailable:

@@ -183,6 +183,12 @@ METRICS: Final = (
         "1 while the last read of the nodes' reports succeeded.",
     ),
     Metric(
+        "cubesched_routes_unwritten",
+        Kind.GAUGE,
+        (),
+        "Routing records of this replica's share that Redis has yet to take.",
+    ),
+    Metric(
         "cubesched_events_suppressed_total",
         Kind.COUNTER,
         (),

@@ -134,6 +134,15 @@ class EffectiveCapacity(Model):
     """Share of cores and memory that a paused sandbox gives up here."""
 
 
+class Address(Model):
+    """One way to reach the machine."""
+
+    type: Literal["InternalIP", "ExternalIP", "Hostname", "InternalDNS", "ExternalDNS"]
+    """What kind of address it is, as for a Kubernetes Node."""
+    address: Annotated[str, Field(min_length=1, max_length=253)]
+    """The address itself."""
+
+
 class SandboxNodeStatus(Model):
     """What is observed of the machine; agent and operator each apply their own fields."""
 
@@ -155,3 +164,8 @@ class SandboxNodeStatus(Model):
         list[Image], Field(max_length=MAX_IMAGES, json_schema_extra=extra(list_type="atomic"))
     ] = []
     """Images held on the machine, the largest ones. Written by the agent."""
+    addresses: Annotated[
+        list[Address], Field(max_length=16, json_schema_extra=extra(list_type="atomic"))
+    ] = []
+    """Where the machine is reached; routing records carry the first InternalIP, else the first.
+    Written by the agent."""

@@ -1,0 +1,1 @@
+"""Routing records in Redis: written by replicas, read by proxies."""
