@@ -212,8 +212,8 @@ EVICT_STRAIGHT_TO_PENDING = Mutant(
     (
         Edit(
             "scheduling/draining.py",
-            "self._begin(entry, statuses.evicting)",
-            "self._begin(entry, statuses.pending)",
+            "self._move(entry, statuses.evicting)",
+            "self._move(entry, statuses.pending)",
         ),
     ),
     shows_as="went from Running to Pending",

@@ -14,6 +14,7 @@ Status = dict[str, Any]
 
 MAX_REFUSALS: Final = 8
 MAX_REFUSAL_CHARS: Final = 256
+_OF_A_SANDBOX: Final = frozenset({"Ready", "ResumeBlocked"})
 _OFF_THE_NODE: Final = ("nodeName", "reservation", "sandboxID", "endpoint")
 
 
@@ -183,7 +184,6 @@ def evicted(status: Status, *, generation: int, now: str) -> Status:  # noqa: AR
 def _off_the_node(status: Status) -> Status:
     """Return a status that names no node and holds no room."""
     kept = {name: value for name, value in status.items() if name not in _OFF_THE_NODE}
-    conditions = [
-        c for c in stored_conditions(status.get("conditions")) if c.get("type") != "Ready"
-    ]
+    stored = stored_conditions(status.get("conditions"))
+    conditions = [one for one in stored if one.get("type") not in _OF_A_SANDBOX]
     return {**kept, "phase": "Pending", "conditions": conditions}

@@ -13,7 +13,6 @@ import msgspec
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.nodes import NodeRecord
 
-_PREFIX: Final = "sbr-"
 _RESUMING: Final = frozenset({"Reserved", "Bound", "Starting"})
 
 
@@ -44,16 +43,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 def sandbox_of(entry: Entry) -> str:
     """Return the sandbox that is reached under `entry`; empty when none is."""
-    state = _state(entry)
-    if not state:
-        return ""
-    return entry.resume or f"{_PREFIX}{entry.uid}.{entry.reservation_id}"
-
-
-def uid_of(sandbox: str) -> str:
-    """Return the request's uid in a sandbox's name; for a name of another kind, the name."""
-    uid, dot, _ = sandbox.removeprefix(_PREFIX).partition(".")
-    return uid if dot and sandbox.startswith(_PREFIX) else sandbox
+    return entry.sandbox if _state(entry) else ""
 
 
 def packed_route(entry: Entry, node: NodeRecord | None) -> bytes:

@@ -10,45 +10,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from cubesched.core.decision import Reason
 from cubesched.fleet.drainage import UNSTARTED
 from cubesched.fleet.entries import Entry
-from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
 from cubesched.scheduling import statuses
-from cubesched.scheduling.inflight import InFlight, Intent
-from cubesched.scheduling.ports import Clock
+from cubesched.scheduling.upkeep import Upkeep
 
-WRITES_AT_ONCE: Final = 16
-"""Of one replica, so that a drain never crowds out reservations."""
 EVICTIONS_PER_NODE, EVICTIONS_IN_ALL = 8, 64
 """Sandboxes being stopped at a time; the replicas divide them among themselves, at least 1 each."""
 EVICTION_SECONDS: Final = 60.0
 """A sandbox that takes longer to stop no longer keeps others waiting."""
-AGAIN_SECONDS: Final = 5.0
-"""The least time between two tries to move the same request."""
 LOOKS_PER_SWEEP: Final = 1000
 EVICTABLE: Final = frozenset({"Running", "Paused"})
 
 
 @dataclass(slots=True)
 class _Budget:
-    """What this replica may still begin now."""
+    """How many evictions this replica may still begin now."""
 
-    writes: int
-    evictions: int
+    in_all: int
+    per_node: int
     on_node: Counter[str]
-    """Own evictions under way on each node."""
-    most_on_node: int
+    """Its own under way on each node."""
 
-    def may_evict_on(self, node: str) -> bool:
-        return self.writes > 0 and self.evictions > 0 and self.on_node[node] < self.most_on_node
+    def allows(self, node: str) -> bool:
+        return self.in_all > 0 and self.on_node[node] < self.per_node
 
-    def take_eviction(self, node: str) -> None:
-        self.writes -= 1
-        self.evictions -= 1
+    def take(self, node: str) -> None:
+        self.in_all -= 1
         self.on_node[node] += 1
 
 
@@ -56,14 +48,10 @@ class _Budget:
 class Draining:
     """Moves this replica's share of what is on draining nodes."""
 
-    fleet: Fleet
-    inflight: InFlight
-    clock: Clock
-    owns: Callable[[str], bool]
+    upkeep: Upkeep
     members: Callable[[], Sequence[str]]
     _evicting: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Every eviction under way, whoever began it: its node, and since when (monotonic)."""
-    _not_before: dict[str, float] = field(default_factory=dict)
     _at: int = 0
 
     def meet(self, change: Change) -> None:
@@ -72,65 +60,62 @@ class Draining:
         if entry is None or entry.phase != "Evicting":
             self._evicting.pop(change.uid, None)
         elif change.uid not in self._evicting:
-            self._evicting[change.uid] = entry.node, self.clock.monotonic()
-        self._not_before.pop(change.uid, None)
+            self._evicting[change.uid] = entry.node, self.upkeep.clock.monotonic()
 
     def sweep(self) -> None:
         """Begin what the budget allows, node by node in turn."""
-        ledger = self.fleet.ledger
-        if not self.fleet.draining or not (ledger.exact and self.fleet.nodes_listed):
+        fleet = self.upkeep.fleet
+        if not (fleet.draining and self.upkeep.knows_enough):
             return
         budget, looks = self._budget(), 0
         for node in self._in_turn():
-            looks += len(ledger.by_node.get(node, ()))
+            looks += len(fleet.ledger.by_node.get(node, ()))
             self._drain(node, budget)
-            if looks >= LOOKS_PER_SWEEP or budget.writes <= 0:
+            if looks >= LOOKS_PER_SWEEP:
                 return
 
     def _in_turn(self) -> Iterator[str]:
         """Iterate over the draining nodes once, beginning where the last sweep ended."""
-        names = sorted(self.fleet.draining)
+        names = sorted(self.upkeep.fleet.draining)
         for _ in names:
             self._at = (self._at + 1) % len(names)
             yield names[self._at]
 
     def _budget(self) -> _Budget:
-        """Return what is left of this replica's share of everything that is bounded."""
-        since = self.clock.monotonic() - EVICTION_SECONDS
+        """Return what is left of this replica's share of the evictions that are allowed."""
+        since, owns = self.upkeep.clock.monotonic() - EVICTION_SECONDS, self.upkeep.owns
         mine = Counter(
-            node for uid, (node, at) in self._evicting.items() if at > since and self.owns(uid)
+            node for uid, (node, at) in self._evicting.items() if at > since and owns(uid)
         )
-        writing = [w for w in self.inflight.writes.values() if w.intent is Intent.EVICT]
-        mine.update(w.entry.node for w in writing if w.entry.phase in EVICTABLE)
+        writes = self.upkeep.inflight.writes.values()
+        mine.update(write.entry.node for write in writes if write.status["phase"] == "Evicting")
         replicas = max(1, len(self.members()))
         return _Budget(
-            writes=WRITES_AT_ONCE - len(writing),
-            evictions=max(1, EVICTIONS_IN_ALL // replicas) - mine.total(),
+            in_all=max(1, EVICTIONS_IN_ALL // replicas) - mine.total(),
+            per_node=max(1, EVICTIONS_PER_NODE // replicas),
             on_node=mine,
-            most_on_node=max(1, EVICTIONS_PER_NODE // replicas),
         )
 
     def _drain(self, node: str, budget: _Budget) -> None:
-        evicts = self.fleet.records[node].drain == "All"
-        for entry in self.fleet.ledger.on_node(node):
+        fleet = self.upkeep.fleet
+        evicts = fleet.records[node].drain == "All"
+        for entry in fleet.ledger.on_node(node):
             if entry.phase in UNSTARTED:
-                is_stuck = bool(entry.resume) and not evicts  # it can be resumed nowhere else
-                if budget.writes > 0 and not is_stuck:
-                    budget.writes -= self._begin(entry, statuses.given_back)
-            elif not (evicts and entry.phase in EVICTABLE and budget.may_evict_on(node)):
+                if evicts or not entry.resume:  # what is paused can be resumed nowhere else
+                    self._move(entry, statuses.given_back)
+            elif not (evicts and entry.phase in EVICTABLE and budget.allows(node)):
                 continue
-            elif self._begin(entry, statuses.evicting):
-                budget.take_eviction(node)
+            elif self._move(entry, statuses.evicting):
+                budget.take(node)
 
-    def _begin(self, entry: Entry, status: Callable[..., dict[str, Any]]) -> bool:
-        """Write, unless somebody else should, or it was tried just now."""
-        now = self.clock.monotonic()
-        if entry.uid in self.inflight or now < self._not_before.get(entry.uid, now):
+    def _move(self, entry: Entry, status: Callable[..., statuses.Status]) -> bool:
+        """Write, unless somebody else should, or too much is under way."""
+        if entry.unreadable or not self.upkeep.fleet.is_node_of(entry):
             return False
-        if entry.unreadable or not (self.fleet.is_node_of(entry) and self.owns(entry.uid)):
+        if not self.upkeep.may_write(entry):
             return False
-        self._not_before[entry.uid] = now + AGAIN_SECONDS
         message = f"SandboxNode {entry.node} is being drained"
-        body = status(entry, reason=Reason.DRAINED, message=message, wall=self.clock.wall())
-        self.inflight.start(entry, Intent.EVICT, body)
+        wall = self.upkeep.clock.wall()
+        body = status(entry, reason=Reason.DRAINED, message=message, wall=wall)
+        self.upkeep.end(entry, body)
         return True

@@ -36,7 +36,6 @@ class Intent(StrEnum):
     UNDO = "undo"
     REPORT = "report"
     END = "end"
-    EVICT = "eviction"
     MARK = "mark"
 
 
@@ -47,7 +46,6 @@ _PRIORITY = {
     Intent.RESERVE: 1,
     Intent.BIND: 1,
     Intent.END: 1,
-    Intent.EVICT: 1,
     Intent.REPORT: 2,
     Intent.MARK: 2,
 }

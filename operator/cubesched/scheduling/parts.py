@@ -32,12 +32,6 @@ def parts_of(means: Means) -> tuple[Part, ...]:
         upkeep,
         StartDeadlines(upkeep),
         LostNodes(upkeep),
-        Draining(
-            fleet=means.fleet,
-            inflight=means.inflight,
-            clock=means.clock,
-            owns=means.owns,
-            members=means.reservations.members,
-        ),
+        Draining(upkeep, means.reservations.members),
         Resuming(means, upkeep),
     )

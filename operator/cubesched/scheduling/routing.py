@@ -15,7 +15,8 @@ from typing import Final
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
-from cubesched.fleet.routes import packed_route, sandbox_of, uid_of
+from cubesched.fleet.routes import packed_route, sandbox_of
+from cubesched.fleet.sandboxes import uid_in
 
 MOST_CHANGED: Final = 20_000
 """Beyond this they are not remembered one by one: all are compared instead."""
@@ -70,13 +71,13 @@ class Routing:
 
     def decides(self, sandbox: str) -> bool:
         """Tell whether this replica says what stands for `sandbox`; not while it cannot read it."""
-        uid = uid_of(sandbox)
+        uid = uid_in(sandbox) or sandbox
         entry = self.fleet.ledger.entries.get(uid)
         return self.owns(uid) and not (entry is not None and entry.unreadable)
 
     def record(self, sandbox: str) -> bytes | None:
         """Return what should stand for `sandbox` now; None for nothing."""
-        entry = self.fleet.ledger.entries.get(uid_of(sandbox))
+        entry = self.fleet.ledger.entries.get(uid_in(sandbox))
         if entry is None or entry.unreadable or sandbox_of(entry) != sandbox:
             return None
         return packed_route(entry, self.fleet.records.get(entry.node))

@@ -80,8 +80,11 @@ def test_long_words_are_cut_to_what_the_api_takes() -> None:
 
 def test_an_evicted_request_names_no_node_and_says_why_as_the_operator_left_it() -> None:
     running = statuses.running(BOUND, sandbox="s", endpoint="e", generation=1, now=NOW)
+    blocked = {"type": "ResumeBlocked", "status": "True", "reason": "NodeNotReady", "message": ""}
 
-    status = statuses.evicted(running, generation=2, now=NOW)
+    status = statuses.evicted(
+        {**running, "conditions": [*running["conditions"], blocked]}, generation=2, now=NOW
+    )
 
     assert not {"nodeName", "reservation", "sandboxID", "endpoint", "refusals"} & set(status)
     assert status["phase"] == "Pending"

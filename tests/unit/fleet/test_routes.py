@@ -8,7 +8,7 @@ from tests.unit.fleet.objects import a_node_object, a_request_object
 
 from cubesched.fleet.entries import Entry, read_entry
 from cubesched.fleet.nodes import read_node
-from cubesched.fleet.routes import packed_route, sandbox_of, uid_of
+from cubesched.fleet.routes import packed_route, sandbox_of
 
 NODE = read_node(a_node_object("n1", addresses=[("InternalIP", "10.0.3.7")]))
 
@@ -69,11 +69,3 @@ def test_what_an_agent_writes_is_a_value_and_never_a_key() -> None:
 
     assert sandbox_of(entry) == "sbr-uid-hello.id-1"
     assert json.loads(packed_route(entry, NODE))["endpoint"] == evil
-
-
-@pytest.mark.parametrize(
-    ("sandbox", "uid"),
-    [("sbr-u-1.id", "u-1"), ("sbr-u-1", "sbr-u-1"), ("other.id", "other.id"), ("", "")],
-)
-def test_the_uid_is_read_off_a_sandboxs_name(sandbox: str, uid: str) -> None:
-    assert uid_of(sandbox) == uid

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.scheduling.worlds import World, in_world, rejected, settle
 
-from cubesched.scheduling import draining
+from cubesched.scheduling import draining, upkeep
 
 HALF = {"cpuMillis": 500, "memoryBytes": 1 << 29}
 
@@ -218,7 +218,7 @@ async def test_only_so_many_writes_are_under_way_at_once(world: World) -> None:
     world.start()
     await settle(4.0)
 
-    assert len(world.server.puts) == draining.WRITES_AT_ONCE
+    assert len(world.server.puts) == upkeep.MOST_AT_ONCE
 
 
 @in_world(nodes=("n1", "n2"))
