@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,36 +26,46 @@ class Listed:
     items: list[bytes]
 
 
-async def list_objects(transport: Transport, resource: Resource) -> list[dict[str, Any]]:
+async def list_objects(
+    transport: Transport, resource: Resource, *, field_selector: str = ""
+) -> list[dict[str, Any]]:
     """Return every object of the kind as plain JSON; raises ApiError when that is not possible."""
-    listed = await list_raw(transport, resource)
+    listed = await list_raw(transport, resource, field_selector=field_selector)
     return [msgspec.json.decode(raw) for raw in listed.items]
 
 
 async def list_raw(
-    transport: Transport, resource: Resource, *, page_size: int = PAGE_SIZE
+    transport: Transport,
+    resource: Resource,
+    *,
+    page_size: int = PAGE_SIZE,
+    field_selector: str = "",
 ) -> Listed:
     """Return every object of the kind undecoded; raises ApiError when that is not possible."""
+    asked = {"limit": str(page_size)}
+    if field_selector:
+        asked["fieldSelector"] = field_selector
     for _ in range(MAX_RESTARTS):
         try:
-            return await _all_pages(transport, resource, page_size)
+            return await _all_pages(transport, resource, asked)
         except Gone:
             continue
     raise ApiError(f"cannot list {resource.plural}: the list changed faster than it was read")
 
 
-async def _all_pages(transport: Transport, resource: Resource, page_size: int) -> Listed:
-    page = await _page(transport, resource, page_size)
+async def _all_pages(
+    transport: Transport, resource: Resource, asked: Mapping[str, str]
+) -> Listed:
+    page = await _page(transport, resource, asked)
     objects = page.items
     while page.next_token:
-        page = await _page(transport, resource, page_size, page.next_token)
+        page = await _page(transport, resource, {**asked, "continue": page.next_token})
         objects += page.items
     return Listed(page.version, objects)
 
 
-async def _page(transport: Transport, resource: Resource, size: int, token: str = "") -> Page:
-    params = {"limit": str(size)} | ({"continue": token} if token else {})
-    response = await transport.request("GET", resource.path(), params=params)
+async def _page(transport: Transport, resource: Resource, asked: Mapping[str, str]) -> Page:
+    response = await transport.request("GET", resource.path(), params=asked)
     if response.status != 200:
         raise error_of(response, f"list of {resource.plural}")
     return decode_page(response.body)
