@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from cubesched.adapters.routes import publisher
 from cubesched.adapters.telemetry.table import METRICS
 from cubesched.api.quantity import MAX_CHARS
 from cubesched.api.v1alpha1 import GUARDS
@@ -22,7 +23,15 @@ from cubesched.fleet.metrics_layout import DTYPE
 from cubesched.plugins.registry import FILTERS, SCORES
 from cubesched.relay import fanout, freshness, server, watches
 from cubesched.relay import process as relay_process
-from cubesched.scheduling import attempts, membership, pace, queue, reporter, reservations
+from cubesched.scheduling import (
+    attempts,
+    draining,
+    membership,
+    pace,
+    queue,
+    reporter,
+    reservations,
+)
 from cubesched.settings import OperatorSettings
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +68,12 @@ NUMBERS = [
     ("operate", f"up to {queue.CONFLICT_LAST_SECONDS:g} s"),
     ("operate", {3: "up to three others"}[reservations.MAX_MOVES]),
     ("operate", f"request for {attempts.REFUSAL_SECONDS / 60:g} minutes"),
+    ("operate", f"At most {draining.EVICTIONS_PER_NODE} sandboxes are being stopped"),
+    ("operate", f"and {draining.EVICTIONS_IN_ALL} in all"),
+    ("operate", f"longer than {draining.EVICTION_SECONDS:g} seconds no longer"),
+    ("operate", f"every {publisher.COMPARE_SECONDS / 60:g} minutes, a replica compares"),
+    ("operate", f"hash `{publisher.KEY}`, one field a sandbox"),
+    ("requests", f"hash `{publisher.KEY}` in Redis"),
     ("requests", f"at most {MAX_CHARS} characters"),
     ("requests", f"after {reporter.FIRST_SECONDS:g} seconds of waiting"),
     ("requests", f"once in {reporter.AGAIN_SECONDS:g} seconds"),

@@ -53,9 +53,7 @@ async def list_raw(
     raise ApiError(f"cannot list {resource.plural}: the list changed faster than it was read")
 
 
-async def _all_pages(
-    transport: Transport, resource: Resource, asked: Mapping[str, str]
-) -> Listed:
+async def _all_pages(transport: Transport, resource: Resource, asked: Mapping[str, str]) -> Listed:
     page = await _page(transport, resource, asked)
     objects = page.items
     while page.next_token:
