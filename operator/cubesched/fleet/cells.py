@@ -14,7 +14,7 @@ from cubesched.core.snapshot import NO_LIMIT, Bools, Floats, Ints, Snapshot
 from cubesched.fleet.ledger import Usage
 
 if TYPE_CHECKING:
-    from cubesched.fleet.columns import Reported
+    from cubesched.fleet.reported import Reported
 
 
 class Cells:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cubesched.core.snapshot import Ints
-from cubesched.fleet.columns import Columns, Reported
+from cubesched.fleet.columns import Columns
+from cubesched.fleet.reported import Reported
 
 MOST_SECONDS_A_READ = 2.0
 """What one read counts at most: twice the time between two of them."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from cubesched.core.derived import derive, derive_safety
 from cubesched.core.snapshot import Bools, Ints, Safety
-from cubesched.fleet.columns import Columns, Reported
+from cubesched.fleet.columns import Columns
 from cubesched.fleet.metrics_layout import FLOAT_FIELDS, Decoded, Table
+from cubesched.fleet.reported import Reported
 from cubesched.fleet.unreported import missing_parts
 
 SKEW_SECONDS = 30.0

@@ -10,11 +10,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from cubesched.core.snapshot import NO_LIMIT, Safety
-from cubesched.fleet.columns import Shrink
 from cubesched.fleet.drainage import Drainage, drainage, left_on
 from cubesched.fleet.ledger import Limits, Usage
 from cubesched.fleet.nodes import NodeRecord
 from cubesched.fleet.overcommit import confirmed_use
+from cubesched.fleet.reported import Shrink
 
 if TYPE_CHECKING:
     from cubesched.fleet.fleet import Fleet
@@ -69,20 +69,15 @@ def fits(used: Usage, limits: Limits) -> bool:
     )
 
 
-def view_of(
-    fleet: Fleet, name: str, *, silence: Safety, monotonic: float, wall: float
-) -> NodeView | None:
-    """Return what there is to say of `name`, whose silence is known; None for an unknown node."""
-    limits = fleet.limits(name)
-    if limits is None:
-        return None
+def view_of(fleet: Fleet, name: str, *, silence: Safety, monotonic: float, wall: float) -> NodeView:
+    """Return what there is to say of `name`, a node that is there and whose silence is known."""
     row, reported = fleet.columns.row_of[name], fleet.columns.reported
     record = fleet.records[name]
     own_ratio = record.paused_release_ratio
     age = monotonic - reported.advanced_monotonic.item(row)
     return NodeView(
         record=record,
-        limits=limits,
+        limits=fleet.limits_of(row),
         release_ratio=(
             fleet.settings.paused_resource_release_ratio if own_ratio is None else own_ratio
         ),

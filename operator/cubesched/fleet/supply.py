@@ -12,12 +12,13 @@ import numpy as np
 from cubesched.core.derived import derive
 from cubesched.core.scheduler_settings import Settings
 from cubesched.core.snapshot import Snapshot
-from cubesched.fleet.columns import Columns, Shrink
+from cubesched.fleet.columns import Columns
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.ledger import Limits
 from cubesched.fleet.metrics_layout import uid_bytes
 from cubesched.fleet.nodes import NodeRecord, memory_reserved_bytes, read_node, scaled
 from cubesched.fleet.rendezvous import owner
+from cubesched.fleet.reported import Shrink
 from cubesched.fleet.shown import LOOK_AGAIN
 
 _LOG = logging.getLogger(__name__)
@@ -202,8 +203,10 @@ class Supply(ABC):
     def limits(self, node: str) -> Limits | None:
         """Return what `node` may hold by the objects seen so far; None for an unknown node."""
         row = self.columns.row_of.get(node)
-        if row is None:
-            return None
+        return None if row is None else self.limits_of(row)
+
+    def limits_of(self, row: int) -> Limits:
+        """Return what the node of this row may hold."""
         view = self.snapshot
         return Limits(
             cpu_millis=int(view.cpu_limit_millis[row]),

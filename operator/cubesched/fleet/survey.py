@@ -31,6 +31,8 @@ SETTLE_SECONDS: Final = 2.0
 """From a node's appearance to its first write: its agent registers, then says Ready, reports."""
 REDATE_SECONDS: Final = 60.0
 """How old the shown time of the last report may become, where the budget allows."""
+MOST_AT_ONCE: Final = 500
+"""Of each list: more than can be written before the next survey."""
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -47,7 +49,10 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All nodes of this replica that are due, the more important lists first."""
+    """The nodes of this replica that are due, the more important lists first.
+
+    Whoever looks at one marks it, so that the others are in the next survey.
+    """
 
     verdicts: list[Due]
     """New nodes, and those whose limits or verdicts have changed."""
@@ -74,7 +79,7 @@ def survey(fleet: Fleet, *, monotonic: float) -> Survey:
     def due(rows: NDArray[np.intp]) -> list[Due]:
         return [
             Due(names[r], verdicts.item(r), allocated.item(r), Safety(silence.item(r)))
-            for r in rows.tolist()
+            for r in rows[:MOST_AT_ONCE].tolist()
         ]
 
     old = np.flatnonzero(is_old)

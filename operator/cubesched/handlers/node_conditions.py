@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 from cubesched.api.conditions import Condition, condition
 from cubesched.api.quantity import format_bytes, format_millis
 from cubesched.core.snapshot import Safety
-from cubesched.fleet.columns import Shrink
 from cubesched.fleet.metrics import SKEW_SECONDS
 from cubesched.fleet.nodeview import NodeView
+from cubesched.fleet.reported import Shrink
 from cubesched.fleet.unreported import parts_in
 
 

@@ -123,21 +123,13 @@ class NodeStatuses:
         return True
 
     async def _write_one(self, due: Due, budget: Budget, *, is_redating: bool) -> bool:
-        fleet = self._fleet
-        record = fleet.records.get(due.name)
+        """Look at one node and write what differs; False when the server takes nothing."""
+        record = self._fleet.records.get(due.name)
         known = self._known.get(record.uid) if record else None
-        view = view_of(
-            fleet,
-            due.name,
-            silence=due.silence,
-            monotonic=self._clock.monotonic(),
-            wall=self._clock.wall(),
-        )
-        if record is None or known is None or view is None:
+        self._mark(due, known.stored if known else {})
+        if record is None or known is None:
             return True  # its event comes yet, or it has gone
-        now = timestamp(self._clock.wall())
-        status = node_status(Subject(view, known.generation, known.problems), known.stored, now=now)
-        self._mark(due, known.stored)
+        status = self._status_of(due, known)
         if says_the_same(status, known.stored) and not is_redating:
             return True
         budget.spend()
@@ -147,9 +139,18 @@ class NodeStatuses:
         )
         return self._note(due.name, record.uid, result)
 
+    def _status_of(self, due: Due, known: _Known) -> Status:
+        """Return what should stand on a node that is there."""
+        monotonic, wall = self._clock.monotonic(), self._clock.wall()
+        view = view_of(self._fleet, due.name, silence=due.silence, monotonic=monotonic, wall=wall)
+        subject = Subject(view, known.generation, known.problems)
+        return node_status(subject, known.stored, now=timestamp(wall))
+
     def _mark(self, due: Due, stored: Status) -> None:
         """Note before the write what it will show: what changes meanwhile must not be missed."""
-        shown, row = self._fleet.columns.shown, self._fleet.columns.row_of[due.name]
+        shown, row = self._fleet.columns.shown, self._fleet.columns.row_of.get(due.name)
+        if row is None:
+            return
         shown.verdicts[row], shown.allocated[row] = due.verdicts, due.allocated
         if np.isneginf(shown.dated_monotonic[row]) and DATE in stored:
             age = self._clock.wall() - unix_seconds(str(stored[DATE]))

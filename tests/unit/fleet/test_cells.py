@@ -12,8 +12,8 @@ from tests.unit.builders import UNKNOWN, NodeFacts, a_node, a_snapshot
 from cubesched.core.derived import Derived
 from cubesched.core.snapshot import NO_LIMIT, Safety, Snapshot
 from cubesched.fleet.cells import Cells
-from cubesched.fleet.columns import Reported
 from cubesched.fleet.ledger import Usage
+from cubesched.fleet.reported import Reported
 
 sizes = st.one_of(st.integers(0, 8), st.integers(0, 1 << 45), st.sampled_from([NO_LIMIT]))
 numbers = st.integers(0, 4)

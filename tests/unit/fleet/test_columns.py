@@ -10,8 +10,9 @@ import pytest
 
 from cubesched.core.snapshot import Safety, Taint
 from cubesched.fleet import columns as columns_module
-from cubesched.fleet.columns import ARRAYS, Columns, Reported
+from cubesched.fleet.columns import ARRAYS, Columns
 from cubesched.fleet.nodes import NodeRecord
+from cubesched.fleet.reported import Reported
 
 
 def a_record(name: str = "n1", **facts: object) -> NodeRecord:
