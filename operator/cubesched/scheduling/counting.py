@@ -96,7 +96,7 @@ class Counting:
             name=entry.name,
             uid=entry.uid,
             reason="Bound",
-            note=f"bound to {entry.node}",
+            note=f"bound to {entry.node}" + ", to be resumed" * bool(entry.resume),
             action="Binding",
         )
 
