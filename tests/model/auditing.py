@@ -6,7 +6,7 @@ Reads only what the store commits and what the machines do, never what a replica
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,11 +35,27 @@ ALLOWED = frozenset(
         ("Running", "Succeeded"),
         ("Running", "Failed"),
         ("Running", "Evicting"),
+        ("Running", "Paused"),
+        ("Paused", "Reserved"),
+        ("Paused", "Succeeded"),
+        ("Paused", "Failed"),
+        ("Paused", "Evicting"),
+        ("Reserved", "Paused"),
+        ("Bound", "Paused"),
+        ("Starting", "Paused"),
+        ("Starting", "Succeeded"),
         ("Evicting", "Pending"),
         ("Evicting", "Succeeded"),
         ("Evicting", "Failed"),
     }
 )
+
+
+ONLY_OF_A_RESUME = frozenset(
+    {("Reserved", "Paused"), ("Bound", "Paused"), ("Starting", "Paused"), ("Starting", "Succeeded")}
+)
+WEIGH_LESS = frozenset({"Paused", "Evicting", "Reserved"})
+"""Phases in which no more than the stamp of a pause is there for certain, where there is one."""
 
 
 class ViolationError(AssertionError):
@@ -66,11 +82,22 @@ class Load:
     creates: int = 0
 
     def add(self, status: Mapping[str, Any]) -> None:
-        """Count one request by what its reservation admitted."""
-        self.cpu_millis += status["reservation"]["cpuMillis"]
-        self.memory_bytes += status["reservation"]["memoryBytes"]
+        """Count one request by what its reservation admitted, or by what a paused one keeps."""
+        self._add_room(status, WEIGH_LESS - {"Reserved"})
         self.sandboxes += 1
         self.creates += status["phase"] in CREATING or status["phase"] == "Reserved"
+
+    def add_kept(self, status: Mapping[str, Any]) -> None:
+        """Count what the machine holds of one that is reserved to be resumed."""
+        self._add_room(status, WEIGH_LESS)
+        self.sandboxes += 1
+
+    def _add_room(self, status: Mapping[str, Any], less_in: frozenset[str]) -> None:
+        reservation = status["reservation"]
+        stamp = reservation.get("paused", {}) if status["phase"] in less_in else {}
+        room = {**reservation, **stamp}
+        self.cpu_millis += room["cpuMillis"]
+        self.memory_bytes += room["memoryBytes"]
 
     def exceeds(self, limits: NodeLimits) -> bool:
         """Tell whether any limit is broken."""
@@ -90,6 +117,8 @@ class Auditor:
     limits: Mapping[str, NodeLimits]
     violation: str = ""
     fired: Counter[str] = field(default_factory=Counter)
+    takes_now: Callable[[str, str], Weight | None] = lambda _node, _sandbox: None
+    """What a sandbox really takes on its machine; None when it is not there."""
     fitted: set[str] = field(default_factory=set)
     """Reservation ids that fitted at some revision since they stand: only then may an evaluation,
     by whomever and from however far behind, have said yes."""
@@ -132,6 +161,7 @@ class Auditor:
         self.fired[f"{old} -> {new}"] += 1
         if (old, new) not in ALLOWED:
             self._object(change, f"went from {old} to {new}")
+        self._check_resume(before, after, change)
         if new == "Reserved" and new_id == old_id:
             self._object(change, "was reserved again under the same id")
         if old == "Reserved" and new == "Bound":
@@ -143,18 +173,40 @@ class Auditor:
                 before["reservation"]["replica"] != change.by
             )
 
+    def _check_resume(
+        self, before: Mapping[str, Any], after: Mapping[str, Any], change: Change
+    ) -> None:
+        """Judge what concerns a sandbox that is paused, or that is to be resumed."""
+        old, new = before["phase"], after["phase"]
+        resumes = bool((before.get("reservation") or {}).get("resume"))
+        if new == "Pending" and old != "Evicting" and resumes:
+            self._object(change, "lost the sandbox that it was to resume")
+        if (old, new) in ONLY_OF_A_RESUME and not resumes:
+            self._object(change, f"went from {old} to {new} though it was not to be resumed")
+        if (old, new) == ("Paused", "Reserved") and before["nodeName"] != after["nodeName"]:
+            self._object(change, "is to be resumed on another node")
+        if new == "Paused" and old in {"Running", "Starting"}:
+            stamp = after["reservation"].get("paused", after["reservation"])
+            takes = self.takes_now(after["nodeName"], after["sandboxID"])
+            if takes is not None and takes.cpu_millis > stamp["cpuMillis"]:
+                self._object(change, "was written Paused before the machine let go")
+
     def _check_node(self, node: str, change: Change) -> None:
         load = self.confirmed_on(node)
         if node in self.limits and load.exceeds(self.limits[node]):
             self._object(change, f"over-commits {node}: {load} of {self.limits[node]}")
 
-    def confirmed_on(self, node: str, phases: frozenset[str] = CONFIRMED) -> Load:
-        """Return what counts on a node."""
+    def confirmed_on(self, node: str, phases: frozenset[str] = CONFIRMED, *, but: str = "") -> Load:
+        """Return what counts on a node, without the request that has the uid `but`."""
         load = Load()
         for obj in self.requests():
             status = _status(obj)
-            if status.get("nodeName") == node and status["phase"] in phases:
+            if status.get("nodeName") != node or obj["metadata"]["uid"] == but:
+                continue
+            if status["phase"] in phases:
                 load.add(status)
+            elif status["phase"] == "Reserved" and status["reservation"].get("resume"):
+                load.add_kept(status)
         return load
 
     def requests(self) -> list[Object]:

@@ -236,6 +236,74 @@ GIVE_BACK_BEFORE_STOPPING = Mutant(
     shows_as="is started twice",
 )
 
+KEEP_THE_ID_ON_A_RESUME = Mutant(
+    "keep the reservation's id when a paused sandbox is to be resumed",
+    "pausing",
+    (
+        Edit(
+            "scheduling/reservations.py",
+            """            reservation_id=self.new_id(),
+            replica=self.identity,
+            wall=self.clock.wall(),
+""",
+            """            reservation_id=entry.reservation_id,
+            replica=self.identity,
+            wall=self.clock.wall(),
+""",
+        ),
+    ),
+    shows_as="was reserved again under the same id",
+)
+RESUME_AT_THE_PAUSED_WEIGHT = Mutant(
+    "count one that is to be resumed as what it weighs while it is paused",
+    "pausing",
+    (
+        Edit(
+            "fleet/entries.py",
+            '_PAUSED = frozenset({"Paused", "Evicting"})',
+            '_PAUSED = frozenset({"Paused", "Evicting", "Reserved"})',
+        ),
+        Edit(
+            "scheduling/resumability.py",
+            "        if needed > free:\n",
+            "        if needed > free and free < 0:\n",
+        ),
+    ),
+)
+PAUSED_BEFORE_LETTING_GO = Mutant(
+    "write Paused before the machine has let go",
+    "pausing",
+    (
+        Edit(
+            "agent/pausing.py",
+            """        await self._pause(sandbox_of(entry), keeping)
+        return keeping
+""",
+            """        self._is_paused.pop(sandbox_of(entry), None)
+        return keeping
+""",
+        ),
+    ),
+    shows_as="was written Paused before the machine let go",
+)
+RESUME_WITHOUT_A_RESERVATION = Mutant(
+    "resume what is paused when the machine has the room, without a reservation",
+    "pausing",
+    (
+        Edit(
+            "agent/nodeagent.py",
+            """        if await self._is_there(entry):
+            await self._pausing.keep_paused(entry)
+""",
+            """        if await self._is_there(entry) and entry.wishes.is_paused:
+            await self._pausing.keep_paused(entry)
+        elif not entry.wishes.is_paused:
+            await self._resume(entry)
+""",
+        ),
+    ),
+    shows_as="went from Paused to Running",
+)
 MUTANTS = (
     EVALUATE_ON_THE_REPLY,
     COUNT_BOUND_ONLY,
@@ -247,4 +315,8 @@ MUTANTS = (
     FORGET_THE_EVICTED,
     EVICT_STRAIGHT_TO_PENDING,
     GIVE_BACK_BEFORE_STOPPING,
+    KEEP_THE_ID_ON_A_RESUME,
+    RESUME_AT_THE_PAUSED_WEIGHT,
+    PAUSED_BEFORE_LETTING_GO,
+    RESUME_WITHOUT_A_RESERVATION,
 )

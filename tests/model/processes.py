@@ -26,6 +26,7 @@ from cubesched.agent.serving import NodeSetup, bring_up, follow_own, keep_true, 
 from cubesched.api import REQUESTS, SYSTEM_NAMESPACE
 from cubesched.app.replica import Replica
 from cubesched.fleet.metrics_layout import decode_all
+from cubesched.fleet.objects import NodeAmounts
 from cubesched.policy.policyset import PolicySet
 
 METRICS_SECONDS = 1.0
@@ -190,6 +191,10 @@ class AgentProcess(Process):
         )
         self._reports, self._setup, self._rng = reports, setup, rng
         self.task = spawn(name, self._run())
+
+    def release(self, ratio: float) -> None:
+        """Let the operator have said what share a paused sandbox gives up here."""
+        self.agent.own_node.effective = NodeAmounts(paused_resource_release_ratio=ratio)
 
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:

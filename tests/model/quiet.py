@@ -28,6 +28,13 @@ def _moving(world: World) -> Iterator[str]:
     for obj in world.open_requests():
         name, status = obj["metadata"]["name"], obj["status"]
         match status["phase"]:
+            case "Pending" | "Paused" if obj["spec"].get("paused"):
+                pass
+            case "Running" if obj["spec"].get("paused"):
+                yield f"{name} is not paused"
+            case "Paused":
+                if _could_be_resumed(world, obj):
+                    yield f"{name} is Paused and could be resumed"
             case "Pending":
                 if nodes := _nodes_with_room(world, obj):
                     yield f"{name} is Pending and fits {', '.join(nodes)}"
@@ -53,6 +60,14 @@ def _nodes_with_room(world: World, obj: Object) -> list[str]:
         if node not in refused
         and not _with(world, node, wanted).exceeds(world.scenario.nodes[node])
     ]
+
+
+def _could_be_resumed(world: World, obj: Object) -> bool:
+    """Tell whether its node has room for all of it, beside everything else that counts there."""
+    status, uid = obj["status"], obj["metadata"]["uid"]
+    load = world.auditor.confirmed_on(status["nodeName"], COUNTED, but=uid)
+    load.add({**status, "phase": "Bound"})
+    return not load.exceeds(world.scenario.nodes[status["nodeName"]])
 
 
 def _with(world: World, node: str, wanted: Mapping[str, Any]) -> Load:

@@ -38,6 +38,8 @@ EVENTS: Mapping[str, float] = {
     "corrupt": 0.1,
     "restore": 0.03,
     "drain": 0.15,
+    "wish": 0.6,
+    "ratio": 0.05,
 }
 """What may happen, times a virtual second, before a schedule's own factor."""
 
@@ -45,6 +47,7 @@ TROUBLES: Mapping[str, Mapping[str, float]] = {
     "listing": {"compact": 6.0, "crash": 0.3, "restore": 0.0},
     "late": {"pause": 2.0, "crash": 0.5, "restore": 0.0},
     "unreadable": {"corrupt": 1.0, "compact": 1.0, "crash": 0.3, "restore": 0.0},
+    "pausing": {"wish": 6.0, "ratio": 0.3, "pause": 1.0, "agent_crash": 0.3, "restore": 0.0},
     "draining": {"drain": 1.5, "pause": 1.0, "agent_crash": 0.5, "delete": 0.3, "restore": 0.0},
 }
 """What is frequent under each theme but `mixed`, times a virtual second."""
@@ -135,7 +138,7 @@ def _themed(drawn: Scenario, rng: Random) -> Scenario:
         case "late":
             faults = replace(drawn.faults, late=0.15, lost_after=0.1, late_seconds=3.0)
             return replace(crowded, faults=faults, writes_land_after_crash=1.0)
-        case "draining":
+        case "draining" | "pausing":
             return replace(crowded, lifetime_seconds=rng.choice((None, (1.0, 10.0))))
         case _:
             return crowded

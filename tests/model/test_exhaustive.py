@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.model import creating_rules, machine_rules, placement_rules
+from tests.model import creating_rules, machine_rules, pausing_rules, placement_rules
 from tests.model.creating_rules import Creating
 from tests.model.exploring import Explored, Rules, explore
 from tests.model.machine_rules import Machines
+from tests.model.pausing_rules import Pausing
 from tests.model.placement_rules import Placement
 
 
@@ -84,6 +85,32 @@ def test_each_rule_of_machines_is_needed(
     machines = Machines(sizes=(1, 1), nodes=2, capacity=1, broken=broken)
 
     assert search(machines.rules(), capsys, broken.value).violation
+
+
+@pytest.mark.parametrize(
+    "pausing",
+    [
+        Pausing(sizes=(2, 2, 2), less=1, capacity=3),
+        Pausing(sizes=(2, 2, 2, 2), less=1, capacity=4),
+        Pausing(sizes=(3, 2, 2), less=0, capacity=4),
+    ],
+    ids=str,
+)
+def test_what_is_paused_and_resumed_never_exceeds_its_node_or_machine(
+    pausing: Pausing, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not search(pausing.rules(), capsys, str(pausing)).violation
+
+
+@pytest.mark.parametrize("broken", pausing_rules.Broken, ids=lambda broken: broken.name)
+def test_each_rule_of_pausing_is_needed(
+    broken: pausing_rules.Broken, capsys: pytest.CaptureFixture[str]
+) -> None:
+    is_late = broken is pausing_rules.Broken.NO_ENTITLEMENT
+    number = 4 if is_late else 3  # of requests, and the capacity that lets all but one run
+    pausing = Pausing(sizes=(2,) * number, less=1, capacity=number, broken=broken)
+
+    assert search(pausing.rules(), capsys, broken.value).violation
 
 
 def test_the_search_finds_a_shortest_schedule() -> None:

@@ -36,6 +36,8 @@ MUST_FIRE = (
     *("Pending -> Reserved", "Reserved -> Bound", "Reserved -> Reserved", "Reserved -> Pending"),
     *("Bound -> Starting", "Bound -> Pending", "Starting -> Running", "Running -> Succeeded"),
     *("drain Unstarted", "drain All", "Running -> Evicting", "Evicting -> Pending"),
+    *("Running -> Paused", "Paused -> Reserved", "sandbox resumed", "deleted while Paused"),
+    *("wish changed all the time",),
 )
 """Faults and branches without which the run has tested less than it says."""
 

@@ -46,6 +46,8 @@ class World:
         self.counts: Counter[str] = Counter()
         self.auditor = Auditor(self.server.store, scenario.nodes)
         self.reports = Reports()
+        self.auditor.takes_now = lambda node, name: self.machines[node].held.get(name)
+        self.release_ratio = self.rng.choice((0.0, 0.5, 0.5, 1.0))
         self.machines = {node: self._machine(node) for node in scenario.nodes}
         self.agents = {node: self._agent(node) for node in scenario.nodes}
         self.replicas = [self._replica(slot) for slot in range(scenario.replicas)]
@@ -77,14 +79,15 @@ class World:
         self.auditor.started(node, order, self.machines[node].held, twins)
 
     def _about_to_resume(self, node: str, sandbox: str, weight: Weight) -> None:
-        self.auditor.resumed(node, sandbox, weight, self.machines[node].held)
+        if not self._restored:  # as for twins
+            self.auditor.resumed(node, sandbox, weight, self.machines[node].held)
 
     def _agent(self, node: str) -> AgentProcess:
         limits = self.scenario.nodes[node]
         quota = {"sandboxes": limits.sandboxes, "createConcurrency": limits.creates}
         capacity = {"cpu": f"{limits.cpu_millis}m", "memory": str(limits.memory_bytes)}
         self.counts["agent started"] += 1
-        return AgentProcess(
+        process = AgentProcess(
             f"agent-{node}-{self.counts['agent started']}",
             server=self.server,
             reports=self.reports,
@@ -92,6 +95,8 @@ class World:
             setup=NodeSetup(spec={"capacity": capacity, "quota": quota}),
             rng=Random(self.rng.random()),
         )
+        process.release(self.release_ratio)
+        return process
 
     def _replica(self, slot: int) -> ReplicaProcess:
         self.counts["replica started"] += 1
@@ -218,6 +223,28 @@ class World:
             self.counts[f"drain {drain}"] += 1
             self.send("PUT", NODES.path(node), {**obj, "spec": {**obj["spec"], "drain": drain}})
 
+    def wish(self) -> None:
+        """Have a client pause or resume a request, or change its mind again and again."""
+        if requests := self.open_requests():
+            begun = [r for r in requests if r["status"]["phase"] in {"Running", "Paused"}]
+            obj = self.rng.choice(begun if begun and self.rng.random() < 0.9 else requests)
+            name, times = obj["metadata"]["name"], self.rng.choice((1, 1, 1, 1, 2, 7))
+            self.counts["wish changed all the time"] += times > 2
+            for number in range(times):
+                self._later(number * 0.2 * self.rng.random(), lambda: self._flip(name))
+
+    def _flip(self, name: str) -> None:
+        obj = self.server.store.objects.get(Key(REQUESTS_KEY, NAMESPACE, name))
+        if obj is not None:
+            spec = {**obj["spec"], "paused": not obj["spec"].get("paused", False)}
+            self.send("PUT", self._path(obj), {**obj, "spec": spec})
+
+    def ratio(self) -> None:
+        """Have the operator say another share that paused sandboxes give up."""
+        self.release_ratio = self.rng.choice((0.0, 0.25, 0.5, 1.0))
+        for agent in self.agents.values():
+            agent.release(self.release_ratio)
+
     def restore(self) -> None:
         """Restore etcd as the runbook says: nobody who remembers the future goes on."""
         store = self.server.store
@@ -248,6 +275,9 @@ class World:
             self._mend(key)  # a restore brought some back as they were
         for node in self.scenario.nodes:
             self._set_drain(node, "None")
+        for obj in self.open_requests():
+            if obj["spec"].get("paused") and self.rng.random() < 0.5:
+                self._flip(obj["metadata"]["name"])
         self.server.faults = Faults()
 
     def check(self) -> None:
