@@ -16,7 +16,7 @@ from cubesched.api.quantity import MAX_CHARS
 from cubesched.api.v1alpha1 import GUARDS
 from cubesched.app import health
 from cubesched.cli import Parser, relay, run
-from cubesched.core.decision import Reason
+from cubesched.core.decision import Reason, ResumeReason
 from cubesched.core.selection import OWN_NODES_WINDOW
 from cubesched.fleet.metrics import SKEW_SECONDS
 from cubesched.fleet.metrics_layout import DTYPE
@@ -31,6 +31,7 @@ from cubesched.scheduling import (
     queue,
     reporter,
     reservations,
+    resuming,
 )
 from cubesched.settings import OperatorSettings
 
@@ -74,6 +75,9 @@ NUMBERS = [
     ("operate", f"every {publisher.COMPARE_SECONDS / 60:g} minutes, a replica compares"),
     ("operate", f"hash `{publisher.KEY}`, one field a sandbox"),
     ("requests", f"hash `{publisher.KEY}` in Redis"),
+    ("operate", f"at the latest after {resuming.FLUSHES} times `flushInterval`"),
+    ("operate", f"at most once in {resuming.TOLD_AGAIN_SECONDS:g} seconds."),
+    ("requests", {1.0: "at most once a second"}[resuming.LEAST_SECONDS]),
     ("requests", f"at most {MAX_CHARS} characters"),
     ("requests", f"after {reporter.FIRST_SECONDS:g} seconds of waiting"),
     ("requests", f"once in {reporter.AGAIN_SECONDS:g} seconds"),
@@ -130,7 +134,8 @@ def test_the_runbook_has_a_section_for_each_reason_to_wait() -> None:
 def test_the_page_on_requests_names_every_reason() -> None:
     text = (ROOT / "docs" / "requests.md").read_text()
 
-    assert {reason for reason in Reason if f"`{reason}`" not in text} == set()
+    reasons = {*Reason, *ResumeReason}
+    assert {reason for reason in reasons if f"`{reason}`" not in text} == set()
 
 
 def test_the_page_on_policy_names_every_guard_filter_and_score() -> None:
