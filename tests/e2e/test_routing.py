@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from redis import Redis
@@ -21,6 +22,13 @@ def records(operating: Operating) -> dict[str, dict[str, Any]]:
     for sandbox, record in found.items():
         assert sandbox not in running or record["uid"] == running[sandbox]["metadata"]["uid"]
     return {record["name"]: {**record, "sandbox": name} for name, record in found.items()}
+
+
+def wait_until_usable(operating: Operating, *replicas: str, nodes: int) -> None:
+    """Return when these replicas have seen every node alive: they then go on without Redis."""
+    for name in replicas:
+        usable = partial(operating.metric, name, "cubesched_nodes", state="ok")
+        wait_until(lambda: usable() == nodes, what=f"{name} has seen them alive")  # noqa: B023
 
 
 def test_a_record_stands_while_the_sandbox_runs_and_tells_when_it_is_paused(
@@ -48,6 +56,9 @@ def test_a_record_stands_while_the_sandbox_runs_and_tells_when_it_is_paused(
     operating.kubectl("patch", "sbr", "r1", "--type=merge", "-p", '{"spec": {"paused": true}}')
     wait_until(lambda: records(operating)["r1"]["state"] == "Paused", what="it says paused")
     assert records(operating)["r1"]["endpoint"] == ""
+    operating.kubectl("patch", "sbr", "r1", "--type=merge", "-p", '{"spec": {"paused": false}}')
+    wait_until(lambda: records(operating)["r1"]["state"] == "Running", what="it says running")
+    assert records(operating)["r1"]["sandbox"] == found["sandbox"]
 
     operating.kubectl("delete", "sbr", "r1")
     wait_until(lambda: set(records(operating)) == {"r2"}, seconds=2, what="one record is gone")
@@ -68,6 +79,7 @@ def test_what_runs_while_redis_is_away_has_its_record_when_it_is_back(
 ) -> None:
     operating.start_nodes(2)
     operating.start_replica()
+    wait_until_usable(operating, "a", nodes=2)
     operating.apply(a_request("before"))
     wait_until(lambda: "before" in records(operating), what="it has a record")
     control_plane.kill_redis()
@@ -90,6 +102,7 @@ def test_the_next_owner_writes_what_a_killed_replica_could_not(
     operating.start_nodes(2)
     operating.start_replica("a")
     operating.start_replica("b")
+    wait_until_usable(operating, "a", "b", nodes=2)
     operating.apply(a_request("ends"))
     wait_until(lambda: "ends" in records(operating), what="it has a record")
     control_plane.kill_redis()
