@@ -19,6 +19,7 @@ _DISKS = ("data_disk_percent", "storage_disk_percent", "system_disk_percent")
 ONCE = {
     Safety.NOT_READY: "once Ready",
     Safety.UNSCHEDULABLE: "once no longer unschedulable",
+    Safety.QUARANTINED: "once their quarantine is over",
     Safety.NEVER_REPORTED: "once metrics are reported",
     Safety.STALE: "once metrics are fresh",
     Safety.CLOCK_SKEW: "once the clock there is right",

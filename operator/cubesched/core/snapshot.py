@@ -29,6 +29,8 @@ class Safety(IntEnum):
     INVALID_SPEC = 1
     NOT_READY = 2
     UNSCHEDULABLE = 3
+    QUARANTINED = 4
+    """It refused several requests in a row and is left out for a while."""
     NEVER_REPORTED = 5
     STALE = 6
     CLOCK_SKEW = 7

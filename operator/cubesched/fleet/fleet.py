@@ -5,7 +5,7 @@ Everything here is synchronous and belongs to the event loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from typing_extensions import override
 
@@ -15,6 +15,7 @@ from cubesched.fleet.ledger import CREATING, Change, Ledger
 from cubesched.fleet.listening import Listening, Silence
 from cubesched.fleet.metrics import Moment, sweep_safety, take_reports
 from cubesched.fleet.metrics_layout import Decoded
+from cubesched.fleet.quarantine import Quarantine
 from cubesched.fleet.supply import Supply
 
 
@@ -35,6 +36,8 @@ class Fleet(Supply):
         self._monotonic, self._wall = monotonic, wall
         self._assumptions = Assumptions()
         self._listening = Listening()
+        self.quarantined: dict[str, Quarantine] = {}
+        """Nodes left out because they refused, by name."""
 
     def fits(self, entry: Entry) -> bool:
         """Evaluate one reservation at this point of the stream."""
@@ -162,6 +165,15 @@ class Fleet(Supply):
         """Return the nodes that others were heard beside for longer than reports are believed."""
         max_age = self.settings.guards.metrics_max_age_seconds
         return self._listening.silent(self.columns, longer_than_seconds=max_age)
+
+    def quarantine(self, nodes: Mapping[str, Quarantine]) -> None:
+        """Leave out these nodes, and no others, for what they have refused."""
+        self.quarantined = dict(nodes)
+        quarantined = self.columns.reported.quarantined
+        quarantined[:] = False
+        rows = [self.columns.row_of[node] for node in nodes if node in self.columns.row_of]
+        quarantined[rows] = True
+        self._judge()
 
     def sweep(self) -> None:
         """Find what time has changed: stale nodes, and ghosts past their time."""

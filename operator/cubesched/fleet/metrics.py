@@ -176,6 +176,7 @@ def sweep_safety(columns: Columns, *, monotonic: float, max_age_seconds: float) 
     code = reported.base_safety.copy()
     undecided = code == Safety.OK
     for safety, holds in (
+        (Safety.QUARANTINED, reported.quarantined),
         *silent(columns, monotonic=monotonic, max_age_seconds=max_age_seconds),
         *_unsure(reported),
     ):

@@ -57,6 +57,7 @@ class Reported:
     unreadable: Bools
     shrunk_by: np.ndarray[tuple[int], np.dtype[np.uint8]]
     """What last lowered a limit of the node: a `Shrink`."""
+    quarantined: Bools
 
     @classmethod
     def empty(cls, rows: int) -> Reported:
@@ -82,4 +83,5 @@ class Reported:
             sandboxes=np.full(rows, UNKNOWN, np.int64),
             unreadable=np.zeros(rows, np.bool_),
             shrunk_by=np.full(rows, Shrink.UNSEEN, np.uint8),
+            quarantined=np.zeros(rows, np.bool_),
         )

@@ -9,6 +9,7 @@ from cubesched.scheduling.deadlines import StartDeadlines
 from cubesched.scheduling.draining import Draining
 from cubesched.scheduling.lostnodes import LostNodes
 from cubesched.scheduling.means import Means
+from cubesched.scheduling.quarantines import Quarantines
 from cubesched.scheduling.resuming import Resuming
 from cubesched.scheduling.upkeep import Upkeep
 
@@ -32,6 +33,7 @@ def parts_of(means: Means) -> tuple[Part, ...]:
         upkeep,
         StartDeadlines(upkeep),
         LostNodes(upkeep),
+        Quarantines(means.fleet, means.clock),
         Draining(upkeep, means.reservations.members),
         Resuming(means, upkeep),
     )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.model.virtualtime import run_virtual
 from tests.unit.builders import GIB, a_pipeline
-from tests.unit.fleet.objects import reports
+from tests.unit.fleet.objects import a_request_object, reports
 from tests.unit.scheduling.test_reasons import Judge
 from tests.unit.scheduling.worlds import WALL_AT_START, World, a_policy, settle
 
@@ -90,6 +90,16 @@ def joins(name: str, **fields: Any) -> Act:
     return act
 
 
+def refuses_often(world: World) -> None:
+    """The node has refused five requests just now."""
+    refusal = {"node": "n1", "time": timestamp(WALL_AT_START)}
+    for number in range(5):
+        gone = a_request_object(f"refused{number}", phase="Succeeded", refusals=[refusal])
+        world.fleet.ledger.event("ADDED", gone, 50)
+    for part in world.scheduler.parts:
+        part.sweep()
+
+
 def time_passes(world: World) -> None:
     """Nothing is done."""
 
@@ -165,6 +175,8 @@ ROWS: list[Row] = [
         (node(ready=False, cpu="64"),), reason=STALE),
     Row("node_safety", "node unschedulable", node(spec={"unschedulable": True}), node(),
         (node(spec={"unschedulable": True}, cpu="64"),)),
+    Row("node_safety", "quarantined after refusals", refuses_often, time_passes, (report(),),
+        within=30.0),
     Row("node_safety", "metrics never reported", recreated,
         all_of(report(ago_seconds=0.5), report()),
         (same_report(OLD_STAMP_MS, uid="uid-n1"),), reason=STALE),

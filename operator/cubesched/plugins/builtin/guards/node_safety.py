@@ -1,6 +1,6 @@
 """Guard `node_safety`: the node is usable at all.
 
-A node stays when its spec is valid, it is Ready and not unschedulable, its
+A node stays when its spec is valid, it is Ready, not unschedulable and not quarantined, its
 metrics are fresh, it holds fewer sandboxes than its limit, and its cpu load does not exceed its
 cpus. The load is looked at only where the node reports it; all the rest the fleet has already
 judged and left in the `safety` column. Off for no node, and never configurable.
@@ -23,6 +23,7 @@ TEXTS = {
     Safety.INVALID_SPEC: "invalid node spec",
     Safety.NOT_READY: "node not ready",
     Safety.UNSCHEDULABLE: "node unschedulable",
+    Safety.QUARANTINED: "quarantined after refusals",
     Safety.NEVER_REPORTED: "metrics never reported",
     Safety.STALE: "stale metrics",
     Safety.CLOCK_SKEW: "clock skew",
