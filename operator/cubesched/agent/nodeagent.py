@@ -17,6 +17,7 @@ from cubesched.agent.confirming import Confirming, is_to_confirm
 from cubesched.agent.ends import Ends
 from cubesched.agent.ownnode import OwnNode
 from cubesched.agent.pausing import Pausing
+from cubesched.agent.reporting import report_of
 from cubesched.agent.requests import OwnRequests, Position, order_of, sandbox_of
 from cubesched.agent.room import Room, unexplained
 from cubesched.agent.runtime import (
@@ -25,6 +26,7 @@ from cubesched.agent.runtime import (
     Runtime,
     StartFailed,
 )
+from cubesched.agent.shutdowns import Shutdowns
 from cubesched.agent.workers import Workers
 from cubesched.agent.writing import ConditionalWrites
 from cubesched.fleet.entries import Entry
@@ -32,6 +34,9 @@ from cubesched.fleet.metrics_layout import NodeReport
 
 log = logging.getLogger(__name__)
 
+_CLAIMED = frozenset({"Starting", "Running", "Paused", "Evicting"})
+_SHUT_DOWN = Ended(succeeded=True, message="shutdownTime reached")
+_NEVER_RAN = Ended(succeeded=False, message="shutdownTime reached before it ran")
 _LOST = Ended(succeeded=False, message="the sandbox is not on the machine any more")
 
 
@@ -69,6 +74,7 @@ class NodeAgent:
         self._is_ready = False
         self._workers = Workers(node, self._settle)
         self._ends = Ends(node, runtime, self._wake)
+        self._shutdowns = Shutdowns(epoch_seconds, self._wake)
         self._creating: set[str] = set()
 
     async def start(self) -> None:
@@ -91,6 +97,7 @@ class NodeAgent:
     async def stop(self) -> None:
         """End all work; what runs on the machine goes on."""
         self._is_ready = False
+        self._shutdowns.stop()
         await self._workers.stop()
         await self._ends.stop()
 
@@ -100,22 +107,12 @@ class NodeAgent:
         if not self._is_ready:
             return None
         # From here on nothing yields: position, requests and foreign use belong together.
-        foreign, foreign_number = unexplained(taken, self._explained())
-        usage = self.runtime.usage()
-        return NodeReport(
-            node_uid=self.node_uid,
+        return report_of(
+            self.node_uid,
+            self.runtime.usage(),
             stamp_ms=int(self._now() * 1000),
             applied_version=self.requests.applied_version,
-            foreign_cpu_millis=foreign.cpu_millis,
-            foreign_memory_bytes=foreign.memory_bytes,
-            foreign_disk_bytes=foreign.disk_bytes,
-            foreign_sandboxes=foreign_number,
-            cpu_util_percent=usage.cpu_util_percent,
-            cpu_load=usage.cpu_load,
-            memory_used_bytes=usage.memory_used_bytes,
-            data_disk_percent=usage.data_disk_percent,
-            storage_disk_percent=usage.storage_disk_percent,
-            system_disk_percent=usage.system_disk_percent,
+            foreign=unexplained(taken, self._explained()),
             sandboxes=len(taken),
             creating=len(self._creating),
         )
@@ -145,11 +142,15 @@ class NodeAgent:
     async def _settle(self, uid: str) -> None:
         entry = self.requests.get(uid)
         if entry is None:
+            self._shutdowns.forget(uid)
             await self._destroy_all(uid)
             return
         if entry.unreadable:
             return  # whatever runs for it stays until it can be read
         await self._destroy_all(uid, but=sandbox_of(entry))
+        if self._shutdowns.has_come(entry):
+            await self._shut_down(entry)
+            return
         match entry.phase:
             case "Reserved" if is_to_confirm(entry):
                 await self._confirm(entry)
@@ -169,6 +170,23 @@ class NodeAgent:
     async def _destroy_all(self, uid: str, *, but: str = "") -> None:
         for name in {*self._room.of(uid), *self._ends.of_request(uid)} - {but}:
             await self._let_go(name)
+
+    async def _shut_down(self, entry: Entry) -> None:
+        """Stop what runs, then write that its time has come; what has not begun never does."""
+        if entry.phase == "Bound":  # it is not the agent's to end before it is claimed
+            claimed = await self._statuses.write(entry, statuses.starting)
+            if claimed is None:
+                return
+            entry = claimed
+        if entry.phase not in _CLAIMED:
+            return
+        sandbox = sandbox_of(entry)
+        end = self._ends.of(sandbox)
+        if end is None:
+            self._forget(sandbox)  # before it is destroyed: that is no end by itself
+            has_run = entry.phase != "Starting" or bool(entry.resume)
+            end = _SHUT_DOWN if has_run else _NEVER_RAN
+        await self._report_end(entry, end)
 
     async def _claim(self, entry: Entry) -> None:
         """Write `Starting`; only an acknowledged claim, or one met in the stream, is acted on."""

@@ -43,6 +43,7 @@ class Grant:
 GRANTS: Final = (
     Grant(OPERATOR, (PROFILES.plural, CONFIGS.plural, NODES.plural, REQUESTS.plural), READ),
     Grant(OPERATOR, (f"{REQUESTS.plural}/status",), ("update",)),
+    Grant(OPERATOR, (REQUESTS.plural,), ("delete",)),
     Grant(
         OPERATOR,
         (f"{PROFILES.plural}/status", f"{CONFIGS.plural}/status", f"{NODES.plural}/status"),

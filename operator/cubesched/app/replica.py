@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from cubesched.adapters.cluster.deletes import Deleter
 from cubesched.adapters.cluster.gate import WriteGate
 from cubesched.adapters.cluster.listwatch import ListWatch
 from cubesched.adapters.cluster.transport import Transport
@@ -59,6 +60,7 @@ class Replica:
             fleet=self.fleet,
             policy=policy,
             writer=StatusWriter(transport, REQUESTS, self.gate),
+            remover=Deleter(transport, REQUESTS, self.gate),
             clock=clock,
             meter=meter,
             events=events,

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from cubesched.api.quantity import QuantityError, parse_millis, parse_units
-from cubesched.api.timestamps import unix_seconds
+from cubesched.api.timestamps import parsed
 from cubesched.core.request import Request, Toleration
 from cubesched.fleet.objects import RequestMeta, RequestSpec, RequestStatus, ReservationStatus
 from cubesched.fleet.sandboxes import sandbox_name
@@ -48,6 +48,10 @@ class Wishes:
     """Unix time at which it is to end."""
     ttl_seconds: int | None = None
     """After its end, until it is deleted."""
+
+    def is_over(self, wall: float) -> bool:
+        """Tell whether the time at which it is to end has come."""
+        return self.shutdown_seconds is not None and self.shutdown_seconds <= wall
 
 
 NO_WISHES = Wishes()
@@ -129,7 +133,7 @@ class Entry:
         found = Wishes(
             is_paused=spec.paused,
             gates=tuple(gate.name for gate in spec.scheduling_gates),
-            shutdown_seconds=unix_seconds(spec.shutdown_time) if spec.shutdown_time else None,
+            shutdown_seconds=parsed(spec.shutdown_time),
             ttl_seconds=spec.ttl_seconds_after_finished,
         )
         return NO_WISHES if found == NO_WISHES else found
@@ -156,6 +160,11 @@ class Entry:
         Raises InvalidSpec naming the field.
         """
         spec = self._spec()
+        if spec.shutdown_time and parsed(spec.shutdown_time) is None:
+            raise InvalidSpec(
+                f"spec.shutdownTime: found {spec.shutdown_time!r},"
+                " must be a time as in 2030-01-31T12:00:00Z"
+            )
         return Request(
             uid=self.uid,
             namespace=self.namespace,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cubesched.core.scheduler_settings import Settings
 from cubesched.fleet.fleet import Fleet
 from cubesched.scheduling.inflight import InFlight
-from cubesched.scheduling.ports import Clock, Meter, Policy
+from cubesched.scheduling.ports import Clock, Meter, Policy, Remover
 from cubesched.scheduling.reservations import Reservations
 
 
@@ -26,6 +26,7 @@ class Means:
     """Whether a request, by uid, is this replica's share."""
     may_reserve: Callable[[], bool]
     """Whether this replica may begin another reservation now."""
+    remover: Remover
 
     @property
     def settings(self) -> Settings:

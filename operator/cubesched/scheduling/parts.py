@@ -7,10 +7,12 @@ from typing import Protocol
 from cubesched.fleet.ledger import Change
 from cubesched.scheduling.deadlines import StartDeadlines
 from cubesched.scheduling.draining import Draining
+from cubesched.scheduling.expiry import Expiry
 from cubesched.scheduling.lostnodes import LostNodes
 from cubesched.scheduling.means import Means
 from cubesched.scheduling.quarantines import Quarantines
 from cubesched.scheduling.resuming import Resuming
+from cubesched.scheduling.shutdowns import Shutdowns
 from cubesched.scheduling.upkeep import Upkeep
 
 
@@ -34,6 +36,8 @@ def parts_of(means: Means) -> tuple[Part, ...]:
         StartDeadlines(upkeep),
         LostNodes(upkeep),
         Quarantines(means.fleet, means.clock),
+        Shutdowns(upkeep),
+        Expiry(means.fleet, means.clock, means.remover, means.owns),
         Draining(upkeep, means.reservations.members),
         Resuming(means, upkeep),
     )

@@ -27,6 +27,16 @@ class Writer(Protocol):
         ...
 
 
+class Remover(Protocol):
+    """Deletes SandboxRequests, each in one version of one object."""
+
+    async def delete(
+        self, *, namespace: str, name: str, uid: str, resource_version: str
+    ) -> WriteResult:
+        """Delete, or tell why not."""
+        ...
+
+
 class Meter(Protocol):
     """Counts and times; names and labels are those of the metrics table."""
 

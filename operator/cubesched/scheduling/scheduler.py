@@ -19,7 +19,7 @@ from cubesched.scheduling.means import Means
 from cubesched.scheduling.modes import Modes
 from cubesched.scheduling.pace import Pace
 from cubesched.scheduling.parts import parts_of
-from cubesched.scheduling.ports import Clock, Events, Meter, Policy, Writer
+from cubesched.scheduling.ports import Clock, Events, Meter, Policy, Remover, Writer
 from cubesched.scheduling.queue import Item, Queue
 from cubesched.scheduling.reporter import Reporter
 from cubesched.scheduling.reservations import Plan, Reservations
@@ -42,6 +42,7 @@ class Scheduler:
         fleet: Fleet,
         policy: Policy,
         writer: Writer,
+        remover: Remover,
         clock: Clock,
         meter: Meter,
         events: Events,
@@ -79,6 +80,7 @@ class Scheduler:
             meter=meter,
             owns=self.owns,
             may_reserve=lambda: self._may_begin() and self._pace.allows_another(),
+            remover=remover,
         )
         self.parts = (self.modes, *parts_of(means))
         self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
@@ -234,7 +236,7 @@ class Scheduler:
         if item is None:
             return False
         entry = self.fleet.ledger.entries.get(item.uid)
-        if entry is None or entry.phase != "Pending":
+        if entry is None or entry.phase != "Pending" or self._is_over(entry):
             self.queue.set_busy(item)
         elif item.uid in self.inflight:
             self.queue.hold(item, self.clock.monotonic() + 0.02)
@@ -294,7 +296,12 @@ class Scheduler:
             item, initial=settings.initial_backoff_seconds, longest=settings.max_backoff_seconds
         )
 
+    def _is_over(self, entry: Entry) -> bool:
+        return entry.wishes.is_over(self.clock.wall())
+
     def _redecide(self, entry: Entry, plan: Plan) -> Plan | None:
+        if self._is_over(entry):
+            return None
         answer = self.attempts.attempt(entry, plan.attempts)
         return Plan.of(answer, plan.attempts + 1) if isinstance(answer, Yes) else None
 

@@ -10,9 +10,10 @@ def verbs(role: str, resource: str) -> set[str]:
     return {verb for g in GRANTS if g.role == role and resource in g.resources for verb in g.verbs}
 
 
-def test_nobody_may_patch_or_delete_a_request() -> None:
+def test_nobody_may_patch_a_request_and_only_the_operator_delete_one() -> None:
     for role in (OPERATOR, AGENT, VIEWER):
-        assert verbs(role, "sandboxrequests") <= {"get", "list", "watch"}
+        may_delete = {"delete"} if role == OPERATOR else set()
+        assert verbs(role, "sandboxrequests") <= {"get", "list", "watch"} | may_delete
         assert verbs(role, "sandboxrequests/status") <= {"update"}
 
 

@@ -222,12 +222,40 @@ class Server:
         self.tell("DELETED", as_json(gone), self.version)
 
 
+@dataclass
+class Deletions:
+    """Deletes from a server, on the very version only; implements the scheduler's Remover."""
+
+    server: Server
+    asked: list[tuple[str, float]] = field(default_factory=list)
+    """What an operator asked to be deleted, and when."""
+    answers: deque[WriteResult] = field(default_factory=deque)
+    """What the next ones are answered, with nothing done."""
+
+    async def delete(
+        self, *, namespace: str, name: str, uid: str, resource_version: str
+    ) -> WriteResult:
+        self.asked.append((name, asyncio.get_running_loop().time()))
+        await asyncio.sleep(self.server.latency_seconds)
+        if self.answers:
+            return self.answers.popleft()
+        stored = self.server.objects.get(name)
+        if stored is None:
+            return WriteResult(Outcome.MISSING, 404, "", "not found")
+        meta = stored["metadata"]
+        if (meta["uid"], meta["resourceVersion"]) != (uid, resource_version):
+            return WriteResult(Outcome.REFUSED, 409, "", "conflict")
+        self.server.delete(name)
+        return WriteResult(Outcome.LANDED, 200, "", "")
+
+
 class World:
     """A replica with everything around it."""
 
     def __init__(self, policy: PolicySet | None = None) -> None:
         self.clock, self.meter, self.events = LoopClock(), Numbers(), Posted()
         self.server, self.policy = Server(), Policy(policy or a_policy())
+        self.remover = Deletions(self.server)
         self.fleet = Fleet(monotonic=self.clock.monotonic, wall=self.clock.wall)
         self.ids = 0
         self.lag_seconds = 0.001
@@ -241,6 +269,7 @@ class World:
             fleet=self.fleet,
             policy=self.policy,
             writer=self.server,
+            remover=self.remover,
             clock=self.clock,
             meter=self.meter,
             events=self.events,

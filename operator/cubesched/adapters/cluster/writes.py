@@ -69,7 +69,7 @@ class StatusWriter:
             "status": status,
         }
         async with self.gate.slot(priority):
-            return await _send(
+            return await send(
                 self._transport,
                 "PUT",
                 self._resource.path(name, namespace=namespace, subresource="status"),
@@ -108,7 +108,7 @@ class StatusApplier:
             "status": status,
         }
         async with self.gate.slot(priority):
-            return await _send(
+            return await send(
                 self._transport,
                 "PATCH",
                 resource.path(name, subresource="status"),
@@ -131,7 +131,7 @@ async def get_raw(
     return response.body
 
 
-async def _send(
+async def send(
     transport: Transport,
     method: str,
     path: str,
