@@ -26,7 +26,7 @@ from cubesched.agent.runtime import (
     Runtime,
     StartFailed,
 )
-from cubesched.agent.shutdowns import Shutdowns
+from cubesched.agent.shutdowns import Shutdowns, end_at_shutdown
 from cubesched.agent.workers import Workers
 from cubesched.agent.writing import ConditionalWrites
 from cubesched.fleet.entries import Entry
@@ -35,8 +35,6 @@ from cubesched.fleet.metrics_layout import NodeReport
 log = logging.getLogger(__name__)
 
 _CLAIMED = frozenset({"Starting", "Running", "Paused", "Evicting"})
-_SHUT_DOWN = Ended(succeeded=True, message="shutdownTime reached")
-_NEVER_RAN = Ended(succeeded=False, message="shutdownTime reached before it ran")
 _LOST = Ended(succeeded=False, message="the sandbox is not on the machine any more")
 
 
@@ -184,8 +182,7 @@ class NodeAgent:
         end = self._ends.of(sandbox)
         if end is None:
             self._forget(sandbox)  # before it is destroyed: that is no end by itself
-            has_run = entry.phase != "Starting" or bool(entry.resume)
-            end = _SHUT_DOWN if has_run else _NEVER_RAN
+            end = end_at_shutdown(entry)
         await self._report_end(entry, end)
 
     async def _claim(self, entry: Entry) -> None:

@@ -11,10 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from cubesched.agent.runtime import Ended
 from cubesched.fleet.entries import Entry
 
 LOOK_AGAIN_SECONDS: Final = 60.0
 """How wrong a clock that is set right meanwhile can make an alarm."""
+
+
+def end_at_shutdown(entry: Entry) -> Ended:
+    """Return how a request that its agent has claimed ends when its time has come."""
+    if entry.phase == "Starting" and not entry.resume:
+        return Ended(succeeded=False, message="shutdownTime reached before it ran")
+    return Ended(succeeded=True, message="shutdownTime reached")
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from cubesched.fleet.drainage import Drainage, drainage, left_on
 from cubesched.fleet.ledger import Limits, Usage
 from cubesched.fleet.nodes import NodeRecord
 from cubesched.fleet.overcommit import confirmed_use
+from cubesched.fleet.quarantine import Quarantine
 from cubesched.fleet.reported import Shrink
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class NodeView:
     """What the node_safety guard says of it."""
     drainage: Drainage | None
     """How far it is emptied, where it is to be drained."""
+    quarantine: Quarantine | None = None
+    """Why it is left out for a while, and until when; None when it is not."""
 
     @property
     def is_overcommitted(self) -> bool:
@@ -91,6 +94,7 @@ def view_of(fleet: Fleet, name: str, *, silence: Safety, monotonic: float, wall:
         max_age_seconds=fleet.settings.guards.metrics_max_age_seconds,
         safety=Safety(fleet.snapshot.safety.item(row)),
         drainage=drainage_of(fleet, name),
+        quarantine=fleet.quarantined.get(name),
     )
 
 

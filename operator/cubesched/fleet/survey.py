@@ -108,6 +108,7 @@ def _verdict_marks(fleet: Fleet, silence: Codes) -> Marks:
         np.where(safety == Safety.AWAITING_REPORT, Safety.OK, safety),
         silence,
         fleet.columns.reported.missing,
+        fleet.columns.reported.quarantined,
         np.full(len(silence), fleet.has_reports),
         np.where(found.is_over, over, np.uint64(0)),
         _drain_marks(fleet),

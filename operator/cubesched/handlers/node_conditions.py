@@ -6,13 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from cubesched.adapters.telemetry.escaping import printable
 from cubesched.api.conditions import Condition, condition
 from cubesched.api.quantity import format_bytes, format_millis
+from cubesched.api.timestamps import timestamp
 from cubesched.core.snapshot import Safety
 from cubesched.fleet.metrics import SKEW_SECONDS
 from cubesched.fleet.nodeview import NodeView
 from cubesched.fleet.reported import Shrink
 from cubesched.fleet.unreported import parts_in
+
+MAX_REASON_BYTES: Final = 256
+"""Of an agent's own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +149,23 @@ def _drained(subject: Subject, _before: Mapping[str, Any]) -> Finding | None:
     return Finding(found.is_drained, reason, f"{found.message[0].upper()}{found.message[1:]}.")
 
 
+def _quarantined(subject: Subject, before: Mapping[str, Any]) -> Finding | None:
+    found = subject.view.quarantine
+    if found is None:
+        over = Finding(False, "NotRefusing", "It is not left out for refusals.")
+        return over if before else None
+    word = printable(found.last_reason, max_bytes=MAX_REASON_BYTES)
+    message = (
+        f"{found.refusals} refusals by {found.requests} requests with none begun in between,"
+        f" the last: {word}; nothing new is placed here until {timestamp(found.until)}."
+    )
+    return Finding(True, "RepeatedRefusals", message)
+
+
 CONDITIONS: Final[Mapping[str, Judge]] = {
     "Accepted": _accepted,
     "MetricsComplete": _metrics_complete,
     "Overcommitted": _overcommitted,
     "Drained": _drained,
+    "Quarantined": _quarantined,
 }

@@ -23,6 +23,7 @@ SCHEDULABLE: Final = {
     Safety.INVALID_SPEC: "InvalidSpec",
     Safety.NOT_READY: "NotReady",
     Safety.UNSCHEDULABLE: "Cordoned",
+    Safety.QUARANTINED: "Quarantined",
     Safety.NEVER_REPORTED: "NoMetrics",
     Safety.STALE: "StaleMetrics",
     Safety.CLOCK_SKEW: "ClockSkew",

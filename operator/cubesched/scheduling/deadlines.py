@@ -33,18 +33,22 @@ class StartDeadlines:
         if not self.upkeep.knows_enough:
             return
         deadline = self.upkeep.settings().start_deadline_seconds
-        latest = self.upkeep.clock.monotonic() - deadline
+        latest, wall = self.upkeep.clock.monotonic() - deadline, self.upkeep.clock.wall()
         for uid, (_, since) in self._waits_since.items():
+            entry = self.upkeep.fleet.ledger.entries[uid]
             if since <= latest:
-                self._take_back(self.upkeep.fleet.ledger.entries[uid], deadline)
+                self._take_back(entry, f"within {deadline:g} s")
+            elif entry.phase == "Reserved" and entry.wishes.is_over(wall):
+                # Its agent claims nothing any more; only what is Bound would be the agent's to end.
+                self._take_back(entry, "before its shutdownTime")
 
-    def _take_back(self, entry: Entry, deadline: float) -> None:
+    def _take_back(self, entry: Entry, when: str) -> None:
         if self.upkeep.may_write(entry):
             begin = "resume" if entry.resume else "start"
             status = statuses.given_back(
                 entry,
                 reason=Reason.START_DEADLINE,
-                message=f"{entry.node} did not {begin} it within {deadline:g} s",
+                message=f"{entry.node} did not {begin} it {when}",
                 wall=self.upkeep.clock.wall(),
             )
             self.upkeep.end(entry, status)

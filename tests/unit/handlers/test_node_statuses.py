@@ -16,6 +16,7 @@ from cubesched.core.scheduler_settings import GuardSettings, Settings
 from cubesched.core.writing import Outcome
 from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.metrics_layout import NodeReport, decode_all, encode
+from cubesched.fleet.quarantine import Quarantine
 from cubesched.fleet.rendezvous import Member, owner
 from cubesched.fleet.survey import LEAST_SECONDS, REDATE_SECONDS, SETTLE_SECONDS
 from cubesched.handlers import node_statuses
@@ -415,6 +416,33 @@ async def test_a_drain_shows_what_is_left_until_it_is_taken_back(world: World) -
     world.put("n", generation=3)
     await world.turns(6, "n")
     assert "Drained" not in world.reasons()
+
+
+# Refusals
+
+
+async def test_a_quarantine_is_told_with_its_evidence_and_then_taken_back(world: World) -> None:
+    world.put("n")
+    await world.turns(4, "n")
+    assert "Quarantined" not in world.reasons(), "nobody has anything to say of it"
+
+    found = Quarantine(
+        since=1_800_000_000.0, until=1_800_000_030.0, refusals=6, requests=4, last_reason="no\nroom"
+    )
+    world.fleet.quarantine({"n": found})
+    await world.turns(6, "n")
+
+    assert world.reasons()["Quarantined"] == ("True", "RepeatedRefusals")
+    assert world.message("Quarantined") == (
+        "6 refusals by 4 requests with none begun in between, the last: no room;"
+        " nothing new is placed here until 2027-01-15T08:00:30Z."
+    )
+    assert world.status()["schedulable"] == "Quarantined"
+
+    world.fleet.quarantine({})
+    await world.turns(6, "n")
+    assert world.reasons()["Quarantined"] == ("False", "NotRefusing")
+    assert world.status()["schedulable"] == "True"
 
 
 # Whose turn it is, and how often

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.scheduling.worlds import World, a_policy, in_world, rejected, settle
+from tests.unit.scheduling.worlds import (
+    WALL_AT_START,
+    World,
+    a_policy,
+    in_world,
+    rejected,
+    settle,
+)
+
+from cubesched.api.timestamps import timestamp
 
 ON_N1 = {"nodeUID": "uid-n1"}
 TO_RESUME = {
@@ -60,6 +69,24 @@ async def test_what_its_agent_has_claimed_is_never_taken_back(world: World, phas
     await settle(300.0)
 
     assert world.phases() == []
+
+
+@in_world(lambda: a_policy(start_deadline_seconds=300.0))
+async def test_what_its_agent_was_to_confirm_is_taken_back_at_its_shutdown_time(
+    world: World,
+) -> None:
+    world.start()
+    world.server.create(
+        "r1",
+        phase="Reserved",
+        node="n1",
+        reservation={**ON_N1, "confirmation": "agent"},
+        spec={"shutdownTime": timestamp(WALL_AT_START + 10.0)},
+    )
+    await settle(12.0)
+
+    assert world.phases()[-2:] == ["Pending", "Failed"]
+    assert world.scheduled() == ("False", "StartDeadline")
 
 
 @in_world(lambda: a_policy(start_deadline_seconds=1.0))
