@@ -13,7 +13,7 @@ class Standing(NamedTuple):
     """What a node has free, negative where too much is there, and whether it can be used."""
 
     safety: Safety
-    """As for what it holds already: that it is cordoned does not matter."""
+    """As for what it holds already: that it is cordoned, or quarantined, does not matter."""
     drain: str
     cpu_millis: int
     memory_bytes: int
@@ -37,7 +37,7 @@ def standing_of(
         return None
     view, used = fleet.snapshot, fleet.ledger.usage(node)
     safety = Safety(int(view.safety[row]))
-    if safety is Safety.UNSCHEDULABLE:
+    if safety in {Safety.UNSCHEDULABLE, Safety.QUARANTINED}:
         safety = safety_for_held(
             fleet.columns, row, monotonic=monotonic, max_age_seconds=max_age_seconds
         )

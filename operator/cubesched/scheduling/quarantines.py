@@ -91,7 +91,8 @@ class Quarantines:
         before, after = change.before, change.after
         if after is None:
             return
-        if after.status.refusals:
+        # That a paused sandbox finds no room to be resumed says nothing of the machine.
+        if after.status.refusals and after.phase != "Paused":
             known = before.status.refusals if before is not None else ()
             for refusal in after.status.refusals:
                 if refusal not in known:

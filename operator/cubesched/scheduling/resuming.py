@@ -151,6 +151,9 @@ class Resuming:
 
     def _act(self, entry: Entry, ask: Ask) -> None:
         now = self.means.clock.monotonic()
+        if entry.wishes.is_over(self.means.clock.wall()):
+            self._later.pop(entry.uid, None)  # its agent is about to end it
+            return
         if now < ask.not_before or entry.uid in self.means.inflight:
             self._later[entry.uid] = max(now, ask.not_before)
             return

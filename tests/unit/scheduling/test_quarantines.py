@@ -95,6 +95,21 @@ async def test_one_request_that_everybody_refuses_keeps_nobody_out(world: World)
 
 
 @in_world(nodes=THREE)
+async def test_resumes_that_find_no_room_are_no_refusals(world: World) -> None:
+    world.start()
+    for number in range(6):
+        name = f"r{number}"
+        world.server.create(
+            name, phase="Starting", node="n1", reservation={"nodeUID": "uid-n1", "resume": "s"}
+        )
+        refusal = {"node": "n1", "reason": "NoRoom", "time": timestamp(world.clock.wall())}
+        world.server.patch_status(name, phase="Paused", refusals=[refusal])
+    await settle(1.0)
+
+    assert out(world) == set()
+
+
+@in_world(nodes=THREE)
 async def test_a_sandbox_that_came_to_run_in_between_speaks_for_the_node(world: World) -> None:
     world.start()
     refuses_all(world, number=4)

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.fleet.objects import GIB, a_reservation
 from tests.unit.scheduling.worlds import (
     ME,
+    WALL_AT_START,
     World,
     a_policy,
     in_world,
@@ -18,6 +19,8 @@ from tests.unit.scheduling.worlds import (
     unknown,
 )
 
+from cubesched.api.timestamps import timestamp
+from cubesched.fleet.quarantine import Quarantine
 from cubesched.scheduling.resuming import Resuming
 
 NAME = "sbr-uid-r1.id-1"
@@ -343,6 +346,25 @@ async def test_a_cordoned_node_that_is_stale_does_not(world: World) -> None:
     await settle(1.0)
 
     assert blocked_by(world) == ("NodeNotReady", "n1: stale metrics")
+
+
+@in_world()
+async def test_a_quarantined_node_resumes_what_it_holds(world: World) -> None:
+    world.start()
+    world.fleet.quarantine({"n1": Quarantine(0.0, 1e10, 5, 5, "no room")})
+    paused(world)
+    await settle(1.0)
+
+    assert world.phase() == "Bound"
+
+
+@in_world()
+async def test_nothing_is_resumed_whose_shutdown_time_has_come(world: World) -> None:
+    world.start()
+    paused(world, spec={"shutdownTime": timestamp(WALL_AT_START - 1.0)})
+    await settle(5.0)
+
+    assert world.server.puts == []
 
 
 @in_world(nodes=())

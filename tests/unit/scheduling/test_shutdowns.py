@@ -77,9 +77,8 @@ async def test_what_is_held_back_by_its_client_ends_in_time_too(world: World) ->
 @in_world()
 async def test_what_is_on_a_node_is_left_to_its_agent(world: World, phase: str) -> None:
     world.start()
-    world.server.create(
-        "r1", phase=phase, node="n1", reservation={"nodeUID": "uid-n1"}, spec=until(10.0)
-    )
+    spec = {**until(10.0), "paused": phase == "Paused"}
+    world.server.create("r1", phase=phase, node="n1", reservation={"nodeUID": "uid-n1"}, spec=spec)
     await settle(60.0)
 
     assert world.phases() == []
