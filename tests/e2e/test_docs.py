@@ -161,6 +161,30 @@ def test_the_example_agent_runs_requests_as_processes(
         assert operating.phase("r2") == "Pending"
 
 
+def state_of(endpoint: str) -> str:
+    """Return the state of a sandbox's process: T when it is stopped."""
+    stat = Path("/proc", endpoint.removeprefix("pid:"), "stat").read_text()
+    return stat.rpartition(")")[2].split()[0]
+
+
+def test_the_example_agent_stops_a_paused_process_and_lets_the_same_one_run_on(
+    operating: Operating, control_plane: LocalControlPlane
+) -> None:
+    operating.start_replica()
+    with example_agent(operating, control_plane, "sleep", "600"):
+        operating.apply(a_request("r1"))
+        wait_until(lambda: operating.phase("r1") == "Running", what="r1 runs")
+        endpoint = operating.get("sbr", "r1")["status"]["endpoint"]
+        operating.kubectl("patch", "sbr", "r1", "--type=merge", "-p", '{"spec":{"paused":true}}')
+        wait_until(lambda: operating.phase("r1") == "Paused", what="r1 is paused")
+        assert state_of(endpoint) == "T"
+
+        operating.kubectl("patch", "sbr", "r1", "--type=merge", "-p", '{"spec":{"paused":false}}')
+        wait_until(lambda: operating.phase("r1") == "Running", what="r1 runs on")
+        assert state_of(endpoint) == "S"
+        assert operating.get("sbr", "r1")["status"]["endpoint"] == endpoint
+
+
 def test_the_example_agent_reports_how_each_process_ended(
     operating: Operating, control_plane: LocalControlPlane
 ) -> None:

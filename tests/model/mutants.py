@@ -177,8 +177,8 @@ KEEP_THE_ID_ON_A_MOVE = Mutant(
     (
         Edit(
             "scheduling/reservations.py",
-            "            reservation_id=self.new_id(),\n",
-            "            reservation_id=entry.reservation_id or self.new_id(),\n",
+            "uid,\n            reservation_id=self.new_id(),\n",
+            "uid,\n            reservation_id=entry.reservation_id or self.new_id(),\n",
         ),
     ),
     shows_as="changed its node under the same reservation id",

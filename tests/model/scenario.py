@@ -44,7 +44,7 @@ EVENTS: Mapping[str, float] = {
 """What may happen, times a virtual second, before a schedule's own factor."""
 
 TROUBLES: Mapping[str, Mapping[str, float]] = {
-    "listing": {"compact": 6.0, "crash": 0.3, "restore": 0.0},
+    "listing": {"compact": 6.0, "crash": 0.3, "restore": 0.0, "wish": 0.0},
     "late": {"pause": 2.0, "crash": 0.5, "restore": 0.0},
     "unreadable": {"corrupt": 1.0, "compact": 1.0, "crash": 0.3, "restore": 0.0},
     "pausing": {"wish": 6.0, "ratio": 0.3, "pause": 1.0, "agent_crash": 0.3, "restore": 0.0},
