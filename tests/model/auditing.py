@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.model.apiserver import ADMIN
 from tests.model.store import Change, Object, Store
 
 from cubesched.agent.runtime import Order
@@ -143,8 +144,13 @@ class Auditor:
         before, after = _status(change.previous), _status(change.object)
         if change.kind == "DELETED":
             self.fired[f"deleted while {before['phase']}"] += 1
+            if change.by != ADMIN:
+                self.fired["expired"] += 1
+                if before["phase"] not in FINISHED:
+                    self._object(change, f"was deleted while {before['phase']}")
         else:
             self._count_transition(before, after, change)
+            self.fired["node silent"] += says_lost(after) and not says_lost(before)
             if after["phase"] in CONFIRMED:
                 self._check_node(after["nodeName"], change)
         self.note_fitting()
@@ -251,6 +257,12 @@ class Auditor:
 def _status(obj: Object | None) -> Mapping[str, Any]:
     status: Mapping[str, Any] = (obj or {}).get("status") or {"phase": "Pending"}
     return status
+
+
+def says_lost(status: Mapping[str, Any]) -> bool:
+    """Tell whether a request says that its node is gone or silent."""
+    conditions = status.get("conditions", ())
+    return any(c["type"] == "Ready" and c["reason"] == "NodeLost" for c in conditions)
 
 
 def _reservation_id(status: Mapping[str, Any]) -> str:

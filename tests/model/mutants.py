@@ -304,6 +304,31 @@ RESUME_WITHOUT_A_RESERVATION = Mutant(
     ),
     shows_as="went from Paused to Running",
 )
+TAKE_BACK_WHAT_IS_CLAIMED = Mutant(
+    "give what a silent node's agent has claimed to another node",
+    "dying",
+    (
+        Edit(
+            "scheduling/lostnodes.py",
+            '_UNSTARTED = frozenset({"Reserved", "Bound"})',
+            '_UNSTARTED = frozenset({"Reserved", "Bound", "Starting"})',
+        ),
+    ),
+    shows_as="is started twice",
+)
+EXPIRE_WHAT_RUNS = Mutant(
+    "count the time to live of what has not finished",
+    "dying",
+    (
+        Edit(
+            "scheduling/expiry.py",
+            '_FINISHED = frozenset({"Succeeded", "Failed"})',
+            '_FINISHED = frozenset({"Succeeded", "Failed", "Running"})',
+        ),
+    ),
+    shows_as="was deleted while Running",
+)
+
 MUTANTS = (
     EVALUATE_ON_THE_REPLY,
     COUNT_BOUND_ONLY,
@@ -319,4 +344,6 @@ MUTANTS = (
     RESUME_AT_THE_PAUSED_WEIGHT,
     PAUSED_BEFORE_LETTING_GO,
     RESUME_WITHOUT_A_RESERVATION,
+    TAKE_BACK_WHAT_IS_CLAIMED,
+    EXPIRE_WHAT_RUNS,
 )

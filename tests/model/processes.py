@@ -52,9 +52,12 @@ class Reports:
 
     def __init__(self) -> None:
         self.values: dict[bytes, bytes] = {}
+        self.lost: set[str] = set()
+        """Nodes whose reports do not arrive."""
 
     async def publish(self, reports: Mapping[str, bytes]) -> None:
-        self.values.update({node.encode(): packed for node, packed in reports.items()})
+        arrived = {node: packed for node, packed in reports.items() if node not in self.lost}
+        self.values.update({node.encode(): packed for node, packed in arrived.items()})
 
 
 class Counting:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.model.auditing import COUNTED, Load
+from tests.model.lives import overdue
 from tests.model.processes import ReplicaProcess
 from tests.model.store import Object
 from tests.model.world import World
@@ -15,12 +17,16 @@ from cubesched.api.quantity import parse_millis, parse_units
 
 def is_settled(world: World) -> bool:
     """Tell whether nothing more is to come."""
-    return not any(_moving(world)) and not any(_left_behind(world))
+    return not any((any(_moving(world)), any(_left_behind(world)), any(_overdue(world))))
+
+
+def _overdue(world: World) -> Iterator[str]:
+    return overdue(world, asyncio.get_running_loop().time())
 
 
 def complaints(world: World) -> list[str]:
     """Return what should have settled and has not."""
-    return [*_moving(world), *_left_behind(world)]
+    return [*_moving(world), *_left_behind(world), *_overdue(world)]
 
 
 def _moving(world: World) -> Iterator[str]:
@@ -54,6 +60,7 @@ def _nodes_with_room(world: World, obj: Object) -> list[str]:
         },
     }
     refused = {refusal["node"] for refusal in obj["status"].get("refusals", ())}
+    refused |= {node for process in world.replicas for node in process.replica.fleet.quarantined}
     return [
         node
         for node in world.scenario.nodes

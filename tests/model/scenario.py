@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.model.auditing import NodeLimits
 from tests.model.faults import Faults, swarm
+from tests.model.lives import CREATE_SECONDS, IMPATIENT
 from tests.unit.policy.builders import compiled
 
 from cubesched.policy.objects import CONFIG_KIND, PROFILE_KIND, PolicyObject
@@ -40,6 +41,7 @@ EVENTS: Mapping[str, float] = {
     "drain": 0.15,
     "wish": 0.6,
     "ratio": 0.05,
+    "silence": 0.05,
 }
 """What may happen, times a virtual second, before a schedule's own factor."""
 
@@ -48,6 +50,7 @@ TROUBLES: Mapping[str, Mapping[str, float]] = {
     "late": {"pause": 2.0, "crash": 0.5, "restore": 0.0},
     "unreadable": {"corrupt": 1.0, "compact": 1.0, "crash": 0.3, "restore": 0.0},
     "pausing": {"wish": 6.0, "ratio": 0.3, "pause": 1.0, "agent_crash": 0.3, "restore": 0.0},
+    "dying": {"silence": 1.5, "pause": 1.0, "agent_crash": 0.3, "delete": 0.3, "restore": 0.0},
     "draining": {"drain": 1.5, "pause": 1.0, "agent_crash": 0.5, "delete": 0.3, "restore": 0.0},
 }
 """What is frequent under each theme but `mixed`, times a virtual second."""
@@ -75,6 +78,10 @@ class Scenario:
     most_per_page: int
     bookmark_seconds: float
     writes_land_after_crash: float
+    create_seconds: float = 0.2
+    """How long a machine takes to create a sandbox."""
+    lives_are_bounded: bool = False
+    """Whether requests have times to end and to go."""
 
     def describe(self) -> str:
         """Return one line for people."""
@@ -138,13 +145,29 @@ def _themed(drawn: Scenario, rng: Random) -> Scenario:
         case "late":
             faults = replace(drawn.faults, late=0.15, lost_after=0.1, late_seconds=3.0)
             return replace(crowded, faults=faults, writes_land_after_crash=1.0)
+        case "dying":
+            return replace(
+                crowded,
+                nodes={f"n{index}": each for index, each in enumerate(_at_least_two(drawn))},
+                policy=_policy(rng, **IMPATIENT),
+                seconds=25.0,
+                create_seconds=rng.choice(CREATE_SECONDS),
+                lives_are_bounded=rng.choice((True, False)),
+                lifetime_seconds=rng.choice((None, (1.0, 10.0))),
+            )
         case "draining" | "pausing":
             return replace(crowded, lifetime_seconds=rng.choice((None, (1.0, 10.0))))
         case _:
             return crowded
 
 
-def _policy(rng: Random) -> PolicySet:
+def _at_least_two(drawn: Scenario) -> tuple[NodeLimits, ...]:
+    """Return the nodes; one alone is never silent, since nobody else is heard."""
+    each = tuple(drawn.nodes.values())
+    return each if len(each) > 1 else each * 2
+
+
+def _policy(rng: Random, **changed: Any) -> PolicySet:
     profile = {"default": True, **rng.choice(PROFILES)}
     config = {
         "concurrency": {
@@ -153,6 +176,7 @@ def _policy(rng: Random) -> PolicySet:
         },
         "startDeadline": rng.choice(("10s", "300s")),
         "guards": {"metricsMaxAge": "60s", "memoryReserved": "0"},
+        **changed,
     }
     return compiled(
         [_stored(PROFILE_KIND, "everything", profile)], _stored(CONFIG_KIND, "default", config)

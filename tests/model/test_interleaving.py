@@ -37,7 +37,7 @@ MUST_FIRE = (
     *("Bound -> Starting", "Bound -> Pending", "Starting -> Running", "Running -> Succeeded"),
     *("drain Unstarted", "drain All", "Running -> Evicting", "Evicting -> Pending"),
     *("Running -> Paused", "Paused -> Reserved", "sandbox resumed", "deleted while Paused"),
-    *("wish changed all the time",),
+    *("wish changed all the time", "expired", "node silent", "Starting -> Failed"),
 )
 """Faults and branches without which the run has tested less than it says."""
 

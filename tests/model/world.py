@@ -15,6 +15,7 @@ from tests.model.auditing import REQUESTS as REQUESTS_KEY
 from tests.model.client import Call
 from tests.model.faults import Faults
 from tests.model.http import NAMESPACE, a_request
+from tests.model.lives import a_lifespan, silence
 from tests.model.machines import Machine
 from tests.model.processes import AgentProcess, ReplicaProcess, Reports
 from tests.model.scenario import GIB, Scenario
@@ -65,6 +66,7 @@ class World:
             capacity=Weight(limits.cpu_millis, limits.memory_bytes),
             behaviour=Behaviour(
                 seed=self.scenario.seed,
+                create_delay_seconds=self.scenario.create_seconds,
                 lifetime_seconds=self.scenario.lifetime_seconds,
                 refuse_rate=self.scenario.refuse_rate,
                 start_fail_rate=self.scenario.start_fail_rate,
@@ -129,8 +131,16 @@ class World:
         number = self.rng.randrange(self._born) if again else self._born
         cpus = self.rng.choice(SIZES)
         resources = {"cpu": str(cpus), "memory": str(cpus * GIB)}
-        body = a_request(f"q{number}", resources=resources, priority=self.rng.choice((0, 0, 5)))
+        now = asyncio.get_running_loop().time()
+        lifespan = a_lifespan(self.rng, now) if self.scenario.lives_are_bounded else {}
+        body = a_request(
+            f"q{number}", resources=resources, priority=self.rng.choice((0, 0, 5)), **lifespan
+        )
         self.send("POST", REQUESTS.path(namespace=NAMESPACE), body)
+
+    def silence(self) -> None:
+        """Let a node's reports be lost for a while; its agent and machine go on."""
+        silence(self.rng, list(self.machines), self.reports, self._later)
 
     def _path(self, obj: Object) -> str:
         return REQUESTS.path(obj["metadata"]["name"], namespace=NAMESPACE)
@@ -271,6 +281,7 @@ class World:
     async def settle_down(self) -> None:
         """Let everything that was to be mended, continued or revived be so; no faults from now."""
         await asyncio.gather(*self._waiting)
+        self.reports.lost.clear()
         for key in list(self.server.store.objects):
             self._mend(key)  # a restore brought some back as they were
         for node in self.scenario.nodes:
