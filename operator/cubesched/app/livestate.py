@@ -28,6 +28,7 @@ from cubesched.fleet.metrics_layout import Decoded
 from cubesched.policy.compiler import CompileResult, compile_set
 from cubesched.policy.objects import CONFIG_NAME, PolicyObject
 from cubesched.policy.policyset import PolicySet
+from cubesched.scheduling.quarantines import Quarantines
 
 PAGE_SIZE: Final = 2_500
 """Larger than a watch's: fewer round trips count here, and one reader at a time."""
@@ -113,7 +114,10 @@ def state_of(objects: Objects, *, without: Entry | None = None) -> LiveState:
     compiled = compile_set(objects.profiles, objects.config)
     fleet = Fleet(monotonic=clock.monotonic, wall=clock.wall)
     fleet.configure(_settings_of(objects, compiled))
+    quarantines = Quarantines(fleet, clock)
+    fleet.on_request = quarantines.meet
     _fill(fleet, objects, without)
+    quarantines.sweep()
     return LiveState(fleet, compiled, clock)
 
 

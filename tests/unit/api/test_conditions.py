@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from cubesched.api.conditions import MAX_MESSAGE_CHARS, put_condition, stored_conditions
+from cubesched.api.conditions import (
+    MAX_MESSAGE_CHARS,
+    put_condition,
+    stored_conditions,
+    without_condition,
+)
 
 OLD = "2026-01-01T00:00:00Z"
 NOW = "2026-02-02T00:00:00Z"
@@ -53,3 +58,8 @@ def test_a_long_message_ends_in_an_ellipsis() -> None:
 @pytest.mark.parametrize("stored", [None, "x", {}, [None, "x"]])
 def test_what_is_no_condition_is_not_read(stored: object) -> None:
     assert stored_conditions(stored) == []
+
+
+@pytest.mark.parametrize("stored", [None, "garbage", [7, OTHER], [ready("True"), OTHER]])
+def test_one_condition_is_left_out_and_what_is_none_is_dropped(stored: object) -> None:
+    assert without_condition(stored, "Ready") in ([], [OTHER])

@@ -260,6 +260,19 @@ def test_nodes_that_never_reported_or_are_stale_are_out() -> None:
     assert {node["why"] for node in data["nodes"]} == {"metrics never reported", "stale metrics"}
 
 
+def test_a_node_that_others_refused_lately_is_quarantined_here_too() -> None:
+    now = timestamp(STAMP_MS / 1000)
+    refused = [
+        a_request_object(f"old{n}", phase="Succeeded", refusals=[{"node": "n1", "time": now}])
+        for n in range(5)
+    ]
+
+    data = found(objects(a_request_object(), *refused))
+
+    assert data["now"]["wouldTake"] == "n2"
+    assert [node.get("why") for node in data["nodes"]] == [None, "quarantined after refusals"]
+
+
 async def test_without_redis_every_node_counts_as_alive_and_it_is_said() -> None:
     stored = objects(a_request_object())
     entry = stored.request("default", "r1")

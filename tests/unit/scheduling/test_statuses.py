@@ -234,3 +234,52 @@ def test_one_to_be_resumed_is_given_back_to_paused_with_all_it_has(
     assert status == {**statuses.copied(entry), "phase": "Paused"}
     assert (blocked["type"], blocked["status"]) == ("ResumeBlocked", "True")
     assert (blocked["reason"], blocked["message"]) == (shown, "why")
+
+
+# What is said of a node that is silent
+
+
+@pytest.mark.parametrize("phase", ["Starting", "Running", "Paused", "Evicting"])
+def test_a_silent_node_changes_the_condition_ready_alone(phase: str) -> None:
+    entry = an_entry(phase, "n1", conditions=[READY], sandboxID="s", other=1)
+
+    status = statuses.node_silent(entry, message="n1 is silent", wall=WALL)
+
+    (ready,) = status.pop("conditions")
+    before = statuses.copied(entry)
+    assert status == {key: value for key, value in before.items() if key != "conditions"}
+    assert (ready["status"], ready["reason"], ready["message"]) == (
+        "False",
+        "NodeLost",
+        "n1 is silent",
+    )
+
+
+@pytest.mark.parametrize(
+    ("phase", "paused", "shown"),
+    [
+        ("Starting", False, ("False", "Starting")),
+        ("Running", False, ("True", "Running")),
+        ("Paused", True, ("False", "Paused")),
+        ("Evicting", False, ("True", "Running")),
+        ("Evicting", True, ("False", "Paused")),
+    ],
+)
+def test_a_node_that_is_heard_again_leaves_ready_as_the_phase_says(
+    phase: str, paused: bool, shown: tuple[str, str]
+) -> None:
+    stamp = {"paused": {"cpuMillis": 1, "memoryBytes": 1}} if paused else {}
+    lost = {"type": "Ready", "status": "False", "reason": "NodeLost"}
+    entry = an_entry(phase, "n1", reservation=stamp, conditions=[lost])
+
+    (ready,) = statuses.node_heard(entry, wall=WALL)["conditions"]
+
+    assert (ready["status"], ready["reason"]) == shown
+
+
+def test_what_is_pending_again_says_nothing_of_a_sandbox() -> None:
+    entry = an_entry("Bound", "n1", conditions=[READY])
+
+    status = statuses.pending(entry, reason="NodeLost", message="gone", wall=WALL)
+
+    assert [(c["type"], c["reason"]) for c in status["conditions"]] == [("Scheduled", "NodeLost")]
