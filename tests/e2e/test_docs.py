@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
+from kubernetes import client
 from tests.e2e.operating import Operating, a_request, wait_until
+from typing_extensions import override
 
 from cubesched.agent.simulation import node_user
 from cubesched.api.rights import AGENT, GROUPS
@@ -110,6 +117,64 @@ def test_the_client_of_the_page_on_requests_waits_until_its_sandbox_runs(
 
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.split()[:2] == ["Running", "node-000"]
+
+
+class Shaky(BaseHTTPRequestHandler):
+    """An API server whose watches break in every way, and which has good news in the end."""
+
+    watches: ClassVar[list[str]] = []
+    ways: ClassVar = ("410 in the stream", "410", "503", "cut", "silence", "end")
+
+    def do_GET(self) -> None:
+        """Answer a read, or break a watch in the next way."""
+        if "watch=" not in self.path:
+            phase = "Running" if len(self.watches) == len(self.ways) else "Pending"
+            self._answer(200, {"metadata": {"resourceVersion": "5"}, "status": {"phase": phase}})
+            return
+        way = self.ways[len(self.watches)]
+        self.watches.append(way)
+        if way in {"410", "503"}:
+            self._answer(int(way), {"kind": "Status", "code": int(way)})
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        if way == "410 in the stream":
+            gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+            self.wfile.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
+        elif way == "cut":
+            self.wfile.write(b'{"type": "MODIF')
+        elif way == "silence":
+            time.sleep(0.4)
+
+    def _answer(self, code: int, body: dict[str, object]) -> None:
+        self.send_response(code)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    @override
+    def log_message(self, *args: object) -> None:
+        """Print nothing."""
+
+
+def test_the_client_of_the_page_on_requests_survives_whatever_ends_its_watch() -> None:
+    """A stream of 410, HTTP errors, cut lines and silence; each time it looks and goes on."""
+    (program,) = blocks(ROOT / "docs" / "requests.md", "python")
+    page: dict[str, Any] = {"__name__": "page"}
+    exec(compile(program, "requests.md", "exec"), page)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Shaky)
+    Thread(target=server.serve_forever, daemon=True).start()
+    configuration = client.Configuration(host=f"http://127.0.0.1:{server.server_port}")
+    try:
+        with client.ApiClient(configuration) as connection:
+            objects = client.CustomObjectsApi(connection)
+            status = page["wait_until_it_runs"](objects, "shaky", timeout_seconds=30)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+    assert status == {"phase": "Running"}
+    assert tuple(Shaky.watches) == Shaky.ways
 
 
 @contextmanager

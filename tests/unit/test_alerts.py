@@ -58,13 +58,12 @@ def metric_of(selector: promql.VectorSelector) -> Metric:
 def grouped_by(expression: promql.Expr) -> list[str]:
     """Return the labels by which an aggregation groups, or an operator matches."""
     match expression:
-        case promql.AggregateExpr():
-            modifier = expression.modifier
-        case promql.BinaryExpr():
-            modifier = expression.modifier and expression.modifier.matching
+        case promql.AggregateExpr(modifier=modifier) if modifier:
+            return list(modifier.labels)
+        case promql.BinaryExpr(modifier=modifier) if modifier and modifier.matching:
+            return list(modifier.matching.labels)
         case _:
             return []
-    return list(modifier.labels) if modifier else []
 
 
 def parsed(alert: dict[str, Any]) -> promql.Expr:

@@ -9,17 +9,23 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 from cubesched.adapters.routes import publisher
 from cubesched.adapters.telemetry.table import METRICS
 from cubesched.api.quantity import MAX_CHARS
 from cubesched.api.v1alpha1 import GUARDS
+from cubesched.api.v1alpha1.request import SandboxRequestSpec
 from cubesched.app import health
 from cubesched.cli import Parser, relay, run
 from cubesched.core.decision import Reason, ResumeReason
 from cubesched.core.selection import OWN_NODES_WINDOW
 from cubesched.fleet.metrics import SKEW_SECONDS
 from cubesched.fleet.metrics_layout import DTYPE
+from cubesched.generate.admission import AGENT_TRANSITIONS
+from cubesched.handlers import node_statuses
+from cubesched.handlers.node_conditions import CONDITIONS
+from cubesched.handlers.node_status import SCHEDULABLE
 from cubesched.plugins.registry import FILTERS, SCORES
 from cubesched.relay import fanout, freshness, server, watches
 from cubesched.relay import process as relay_process
@@ -28,6 +34,7 @@ from cubesched.scheduling import (
     draining,
     membership,
     pace,
+    quarantines,
     queue,
     reporter,
     reservations,
@@ -58,25 +65,34 @@ NUMBERS = [
     ("operate", f"at most {OperatorSettings().stop_seconds:g} seconds for what became"),
     ("operate", f"for {health.SILENT_SECONDS:g} seconds"),
     ("operate", f"no turn for {health.BEAT_SECONDS:g} seconds"),
-    ("operate", f"less than {reporter.FIRST_SECONDS:g} seconds shows none"),
-    ("operate", f"more than {SKEW_SECONDS:g} seconds ahead"),
-    ("operate", f"for at most {freshness.PATIENCE_SECONDS:g} seconds; then"),
-    ("operate", f"takes nothing for {server.WRITE_SECONDS:g} seconds"),
-    ("operate", {1 << 20: "when a MiB waits"}[watches.MOST_PENDING_BYTES]),
-    ("operate", f"`/readyz` red within {relay_process.BEHIND_SECONDS:g} seconds"),
-    ("operate", f"at most {fanout.MOST_WATCHES_PER_NODE} watches of one node"),
-    ("operate", f"held for {queue.CONFLICT_FIRST_SECONDS * 1000:g} ms, doubled"),
-    ("operate", f"up to {queue.CONFLICT_LAST_SECONDS:g} s"),
-    ("operate", {3: "up to three others"}[reservations.MAX_MOVES]),
-    ("operate", f"request for {attempts.REFUSAL_SECONDS / 60:g} minutes"),
-    ("operate", f"At most {draining.EVICTIONS_PER_NODE} sandboxes are being stopped"),
-    ("operate", f"and {draining.EVICTIONS_IN_ALL} in all"),
-    ("operate", f"longer than {draining.EVICTION_SECONDS:g} seconds no longer"),
+    ("runbook", f"less than {reporter.FIRST_SECONDS:g} seconds shows none"),
+    ("runbook", f"more than {SKEW_SECONDS:g} seconds ahead"),
+    ("relay", f"for at most {freshness.PATIENCE_SECONDS:g} seconds; then"),
+    ("relay", f"takes nothing for {server.WRITE_SECONDS:g} seconds"),
+    ("relay", {1 << 20: "when a MiB waits"}[watches.MOST_PENDING_BYTES]),
+    ("relay", f"`/readyz` red within {relay_process.BEHIND_SECONDS:g} seconds"),
+    ("relay", f"at most {fanout.MOST_WATCHES_PER_NODE} watches of one node"),
+    ("runbook", f"held for {queue.CONFLICT_FIRST_SECONDS * 1000:g} ms, doubled"),
+    ("runbook", f"up to {queue.CONFLICT_LAST_SECONDS:g} s"),
+    ("runbook", {3: "up to three others"}[reservations.MAX_MOVES]),
+    ("nodes", f"request for {attempts.REFUSAL_SECONDS / 60:g} minutes"),
+    ("nodes", f"At most {draining.EVICTIONS_PER_NODE} sandboxes are being stopped"),
+    ("nodes", f"and {draining.EVICTIONS_IN_ALL} in all"),
+    ("nodes", f"longer than {draining.EVICTION_SECONDS:g} seconds no longer"),
     ("operate", f"every {publisher.COMPARE_SECONDS / 60:g} minutes, a replica compares"),
     ("operate", f"hash `{publisher.KEY}`, one field a sandbox"),
+    ("nodes", f"has refused {quarantines.LEAST_REFUSALS} times within"),
+    ("nodes", f"within {quarantines.WINDOW_SECONDS / 60:g} minutes, by at least"),
+    ("nodes", f"at least {quarantines.LEAST_REQUESTS} different requests"),
+    ("nodes", f"nothing new for {quarantines.FIRST_SECONDS:g} seconds"),
+    ("nodes", f"up to {quarantines.LONGEST_SECONDS / 60:g} minutes"),
+    ("nodes", f"one node in {quarantines.MOST_SHARE} (and always one)"),
+    ("nodes", f"most {node_statuses.VERDICTS_PER_SECOND:g} times a second"),
+    ("nodes", f"{node_statuses.ALLOCATED_PER_SECOND:g} for changes of what is allocated"),
+    ("nodes", f"{node_statuses.DATES_PER_SECOND:g} for the times of reports"),
     ("requests", f"hash `{publisher.KEY}` in Redis"),
-    ("operate", f"at the latest after {resuming.FLUSHES} times `flushInterval`"),
-    ("operate", f"at most once in {resuming.TOLD_AGAIN_SECONDS:g} seconds."),
+    ("runbook", f"at the latest after {resuming.FLUSHES} times `flushInterval`"),
+    ("runbook", f"at most once in {resuming.TOLD_AGAIN_SECONDS:g} seconds."),
     ("requests", {1.0: "at most once a second"}[resuming.LEAST_SECONDS]),
     ("requests", f"at most {MAX_CHARS} characters"),
     ("requests", f"after {reporter.FIRST_SECONDS:g} seconds of waiting"),
@@ -124,10 +140,10 @@ def test_every_metric_that_a_page_names_exists() -> None:
     assert {name for name in named - known if not name.endswith("_")} == set()
 
 
-def test_the_runbook_has_a_section_for_each_reason_to_wait() -> None:
-    anchors = _anchors(ROOT / "docs" / "operate.md")
+def test_the_runbook_has_a_section_for_each_reason_not_to_run() -> None:
+    anchors = _anchors(ROOT / "docs" / "runbook.md")
 
-    for reason in set(Reason) - {Reason.NO_CANDIDATE}:
+    for reason in {*Reason, *ResumeReason} - {Reason.NO_CANDIDATE}:
         assert reason.lower() in anchors
 
 
@@ -145,11 +161,29 @@ def test_the_page_on_policy_names_every_guard_filter_and_score() -> None:
     assert missing == set()
 
 
-@pytest.mark.parametrize("command", [run, relay], ids=["run", "relay"])
-def test_the_page_on_operating_names_every_flag_of(command: ModuleType) -> None:
+def test_the_runbook_has_a_row_for_each_word_and_reason_of_a_node() -> None:
+    text = (ROOT / "docs" / "runbook.md").read_text()
+    rows = "\n".join(line for line in text.splitlines() if line.startswith("| `"))
+
+    shrinks = {"CapacityShrunk", "LimitsChanged"}
+    silences = {"NeverReported", "Stale", "ClockSkew", "FieldsMissing", "RepeatedRefusals"}
+    words = {*SCHEDULABLE.values(), "Draining", *shrinks, *silences} - {"True"}
+    assert {word for word in words if f"`{word}`" not in rows} == set()
+
+
+def test_the_page_on_nodes_names_every_condition() -> None:
+    text = (ROOT / "docs" / "nodes.md").read_text()
+
+    assert {kind for kind in CONDITIONS if f"| `{kind}`" not in text} == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "page"), [(run, "operate"), (relay, "relay")], ids=["run", "relay"]
+)
+def test_a_page_names_every_flag_of(command: ModuleType, page: str) -> None:
     parser = Parser()
     command.register(parser.add_subparsers())
-    text = (ROOT / "docs" / "operate.md").read_text()
+    text = (ROOT / "docs" / f"{page}.md").read_text()
 
     name = command.__name__.rpartition(".")[2]
     actions = parser._subparsers._group_actions[0].choices[name]._actions  # type: ignore[union-attr,index]
@@ -161,6 +195,33 @@ def test_the_agent_that_the_page_shows_is_the_one_that_is_tested() -> None:
     example = (ROOT / "deploy" / "examples" / "agent" / "agent.py").read_text()
 
     assert f"```python\n{example}```" in (ROOT / "docs" / "node-agents.md").read_text()
+
+
+def test_the_page_for_agents_has_every_change_of_phase_that_an_agent_may_write() -> None:
+    lines = (ROOT / "docs" / "node-agents.md").read_text().splitlines()
+    rows = [line.split("|") for line in lines if line.startswith(("| `", "| any other"))]
+    changes = [(_phases(row[1]), _phases(row[2])) for row in rows if len(row) > 5]
+
+    shown = {(before, after) for here, there in changes for before in here for after in there}
+    allowed = {
+        (before, after)
+        for before, afters in AGENT_TRANSITIONS.items()
+        for after in afters
+        if before != after
+    }
+    # What is to be resumed is never an agent's to confirm.
+    assert shown == allowed - {("Reserved", "Paused")}
+
+
+def _phases(cell: str) -> set[str]:
+    return {phase for phase in AGENT_TRANSITIONS.keys() | {"Pending"} if f"`{phase}`" in cell}
+
+
+def test_the_full_example_of_a_request_has_every_field() -> None:
+    text = (ROOT / "deploy" / "examples" / "request-full.yaml").read_text()
+
+    fields = {field.alias for field in SandboxRequestSpec.model_fields.values()}
+    assert fields == set(yaml.safe_load(text)["spec"])
 
 
 @pytest.mark.parametrize(("page", "words"), NUMBERS)

@@ -38,7 +38,8 @@ Every write is made as the node's own user, cubesched:node:NAME in group cubesch
 impersonation: the identity of --kubeconfig needs the right to impersonate these users and
 groups (an administrator has it). With --shared-watch one watch under that identity serves all
 nodes, which spares the API server one watch per node; it then needs list and watch on
-sandboxrequests. With --relay each node lists and watches its requests at a `cubesched relay`
+sandboxrequests and sandboxnodes. With --relay each node lists and watches its requests at a
+`cubesched relay`
 whose --impersonators is a group of that identity's client certificate, and waits while the relay
 is away; all else goes to the API server as before.
 

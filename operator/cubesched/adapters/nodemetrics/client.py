@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from redis import Connection, ConnectionPool
@@ -54,6 +55,12 @@ async def within_deadline(call: Awaitable[T], seconds: float = DEADLINE_SECONDS)
         return command.result()
     except (RedisError, OSError) as error:
         raise StoreUnavailable(_one_line(error)) from error
+
+
+async def drop_connections(redis: Redis) -> None:
+    """Have the next command open a connection of its own; one that does not close is let go."""
+    with suppress(StoreUnavailable):
+        await within_deadline(redis.connection_pool.disconnect())
 
 
 def _leave(command: asyncio.Future[T]) -> None:

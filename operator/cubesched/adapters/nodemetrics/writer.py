@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Mapping
 
-from cubesched.adapters.nodemetrics.client import open_redis, within_deadline
+from cubesched.adapters.nodemetrics.client import drop_connections, open_redis, within_deadline
 from cubesched.adapters.nodemetrics.keys import key_of, shard_of
 from cubesched.core.errors import StoreUnavailable
 
@@ -41,7 +41,7 @@ class MetricsWriter:
             await within_deadline(command)
         except StoreUnavailable:
             # After a failover the old connection may lead to a server that only reads.
-            await self._redis.connection_pool.disconnect()
+            await drop_connections(self._redis)
             raise
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, cast
 from redis.exceptions import NoPermissionError
 
 from cubesched.adapters.cluster.backoff import Backoff
-from cubesched.adapters.nodemetrics.client import open_redis, within_deadline
+from cubesched.adapters.nodemetrics.client import drop_connections, open_redis, within_deadline
 from cubesched.core.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class RoutePublisher:
         except StoreUnavailable:
             self._source.changed.update(records)
             # After a failover the old connection may lead to a server that only reads.
-            await self._redis.connection_pool.disconnect()
+            await drop_connections(self._redis)
             raise
 
     # Comparing
