@@ -14,6 +14,7 @@ from cubesched.core.inspecting import FITS, Inspection, counted
 from cubesched.core.request import Request
 from cubesched.core.snapshot import NO_LIMIT, Snapshot
 from cubesched.fleet.entries import Entry
+from cubesched.fleet.objects import Condition
 from cubesched.scheduling import statuses
 
 Data = dict[str, Any]
@@ -27,7 +28,8 @@ def as_data(explained: Explained, *, most_nodes: int | None = None) -> Data:
         ranked = decided.inspection.ranked().tolist()
         shown = ranked[:most_nodes]
         data["stages"] = _stages(decided.inspection)
-        data["whatWouldHelp"] = [_help(each, each.line) for each in decided.helps]
+        helps = () if _is_paused(explained) else decided.helps
+        data["whatWouldHelp"] = [_help(each, each.line) for each in helps]
         data["nodes"] = [_node(decided.inspection, row) for row in shown]
         data["nodesLeftOut"] = len(ranked) - len(shown)
     return data
@@ -40,18 +42,21 @@ def as_data_of_node(explained: Explained, node: str) -> Data:
     if decided is not None:
         fleet = decided.inspection.fleet
         row = fleet.row_of[node]
+        helps = () if _is_paused(explained) else on_one_node(explained, node)
         data["node"] = {
             "name": node,
             "facts": _facts(explained, row),
             "fits": bool(decided.inspection.first[row] == FITS),
             "stages": _verdicts(decided.inspection, row),
             **_rating(decided.inspection, row),
-            "whatWouldHelp": [
-                _help(each, f"it would fit {each.change.text}")
-                for each in on_one_node(explained, node)
-            ],
+            "whatWouldHelp": [_help(each, f"it would fit {each.change.text}") for each in helps],
         }
     return data
+
+
+def _is_paused(explained: Explained) -> bool:
+    """Whether only its own node can take it: changing the request would help it nowhere."""
+    return explained.entry.phase == "Paused"
 
 
 def _head(explained: Explained) -> Data:
@@ -67,7 +72,7 @@ def _head(explained: Explained) -> Data:
 
 def _request(entry: Entry) -> Data:
     stored = statuses.copied(entry)
-    scheduled = next((c for c in entry.status.conditions if c.type == statuses.SCHEDULED), None)
+    conditions = {each.type: each for each in entry.status.conditions}
     data: Data = {
         "namespace": entry.namespace,
         "name": entry.name,
@@ -75,13 +80,12 @@ def _request(entry: Entry) -> Data:
         "created": entry.created,
         "attempts": entry.status.attempts,
     }
-    if scheduled:
-        data["scheduled"] = {
-            "status": scheduled.status,
-            "reason": scheduled.reason,
-            "message": scheduled.message,
-            "since": scheduled.last_transition_time,
-        }
+    for key, kind in (
+        ("scheduled", statuses.SCHEDULED),
+        ("resumeBlocked", statuses.RESUME_BLOCKED),
+    ):
+        if kind in conditions:
+            data[key] = _condition(conditions[kind])
     kept = ("nodeName", "profile", "policyRevision", "score", "explanation", "nextAttemptTime")
     data |= {key: str(stored[key]) for key in kept if stored.get(key)}
     if entry.status.refusals:
@@ -90,6 +94,15 @@ def _request(entry: Entry) -> Data:
             for each in entry.status.refusals
         ]
     return data
+
+
+def _condition(stored: Condition) -> Data:
+    return {
+        "status": stored.status,
+        "reason": stored.reason,
+        "message": stored.message,
+        "since": stored.last_transition_time,
+    }
 
 
 def _asks(request: Request) -> Data:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from typing_extensions import override
 
@@ -50,7 +50,13 @@ class _HelpLayout(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line, like every other error here."""
+    """An argument parser whose complaints are one line, and which takes options only in full.
+
+    A part of a name, as in `drain NODE --al`, may be another option than the one that was meant.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **settings})
 
     @override
     def error(self, message: str) -> NoReturn:

@@ -22,6 +22,7 @@ from cubesched.fleet.drainage import UNSTARTED
 
 FIELD_MANAGER: Final = "cubesched-drain"
 MERGE_PATCH: Final = "application/merge-patch+json"
+_NO_SUCH: Final = "there is no SandboxNode {!r}; `kubectl get sbn` shows those there are"
 _OFF_NODE: Final = frozenset({"Pending", "Succeeded", "Failed"})
 
 
@@ -100,7 +101,7 @@ class Cluster:
         """Read the node; NothingToDrain when it is not there."""
         raw = await get_raw(self.transport, NODES, self.name)
         if raw is None:
-            raise NothingToDrain(f"there is no SandboxNode {self.name!r}")
+            raise NothingToDrain(_NO_SUCH.format(self.name))
         return _node(msgspec.json.decode(raw))
 
     async def set_drain(self, drain: str) -> Node:
@@ -114,7 +115,7 @@ class Cluster:
             content_type=MERGE_PATCH,
         )
         if response.status == 404:
-            raise NothingToDrain(f"there is no SandboxNode {self.name!r}")
+            raise NothingToDrain(_NO_SUCH.format(self.name))
         if response.status != 200:
             raise error_of(response, f"cannot set spec.drain of SandboxNode {self.name}")
         return _node(msgspec.json.decode(response.body))

@@ -23,8 +23,10 @@ def print_explanation(data: Data) -> None:
         print_wrapped(label.ljust(LABEL_WIDTH), text, width=width)
     if "node" in data:
         _print_node(data["node"], width)
+        if not data["node"]["fits"] and not _is_paused(data):
+            _print_helps(data["node"]["whatWouldHelp"], width)
     elif "nodes" in data:
-        if not data["now"].get("feasible"):
+        if not data["now"].get("feasible") and not _is_paused(data):
             _print_helps(data["whatWouldHelp"], width)
         _print_stages(data["stages"], width)
         _print_nodes(data, width)
@@ -42,6 +44,9 @@ def _head(data: Data) -> Iterator[tuple[str, str]]:
         yield "Was told", f"{scheduled['reason']}: {scheduled['message']}"
     elif request.get("explanation"):
         yield "Chosen by", request["explanation"]
+    blocked = request.get("resumeBlocked")
+    if blocked and blocked["status"] == "True":
+        yield "Resuming", f"blocked, {blocked['reason']}: {blocked['message']}"
     for refusal in request.get("refusals", ()):
         yield "Refused", f"by {refusal['node']} at {refusal['time']}: {refusal['reason']}"
     yield from _policy(data["policy"], request.get("policyRevision", ""))
@@ -54,6 +59,13 @@ def _head(data: Data) -> Iterator[tuple[str, str]]:
             ),
         )
     yield "Now", _now(data["now"], is_placed="nodeName" in request)
+    if _is_paused(data):
+        yield "Paused", f"it can be resumed on {request['nodeName']} only, when that has the room"
+
+
+def _is_paused(data: Data) -> bool:
+    """Whether it can only be resumed where it is, so that no change of it helps."""
+    return bool(data["request"]["phase"] == "Paused")
 
 
 def _request(request: Data) -> str:
@@ -192,8 +204,6 @@ def _print_node(node: Data, width: int) -> None:
     if "score" in node:
         rows.append(("score", "in all", f"{node['score']:.2f}"))
     print_table(("STAGE", "PLUGIN", "VERDICT"), rows, width=width)
-    if not node["fits"]:
-        _print_helps(node["whatWouldHelp"], width)
 
 
 def _verdict(stage: Data) -> str:

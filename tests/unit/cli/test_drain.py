@@ -98,7 +98,7 @@ async def test_what_is_left_is_what_counts_and_what_goes_depends_on_the_drain() 
 
 
 async def test_a_node_that_is_not_there_is_no_fault() -> None:
-    with pytest.raises(NothingToDrain, match="there is no SandboxNode 'n1'"):
+    with pytest.raises(NothingToDrain, match="no SandboxNode 'n1'; `kubectl get sbn` shows"):
         await Cluster(answering(a_refusal(404)), "n1").node()
     with pytest.raises(NothingToDrain):
         await Cluster(answering(a_refusal(404)), "n1").set_drain("All")

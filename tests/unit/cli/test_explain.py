@@ -101,6 +101,26 @@ def test_one_that_is_placed_tells_what_was_recorded_and_how_its_node_looks_now(
     assert "without it, 2 of 2 nodes fit; n2 would take it again with score 71.88," in out
 
 
+@pytest.mark.parametrize("node", ["", "n1"])
+def test_one_that_cannot_be_resumed_says_what_is_missing_and_advises_no_other_node(
+    capsys: pytest.CaptureFixture[str], node: str
+) -> None:
+    told = {
+        "type": "ResumeBlocked",
+        "status": "True",
+        "reason": "InsufficientCapacity",
+        "message": "n1: needs 4000m more cpu, 0m free",
+    }
+    paused = a_request_object(cpu="12", phase="Paused", node="n1", conditions=[told])
+
+    out = printed(capsys, found(objects(paused), node=node))
+
+    assert "Resuming  blocked, InsufficientCapacity: n1: needs 4000m more cpu, 0m free\n" in out
+    assert "Paused    it can be resumed on n1 only, when that has the room\n" in out
+    assert "would fit" not in out
+    assert "would help" not in out
+
+
 def test_long_names_are_cut_in_the_middle_and_the_rest_is_counted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -47,6 +47,13 @@ def test_a_wrong_argument_is_one_line_that_names_the_help(
     assert error.count("\n") == 1
 
 
+def test_a_part_of_an_option_is_not_taken_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["drain", "n1", "--al"]) == 2
+
+    error = capsys.readouterr().err
+    assert error == ("cubesched: unrecognized arguments: --al; see `cubesched drain --help`\n")
+
+
 def test_an_unknown_option_before_a_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--nonsense"]) == 2
 
