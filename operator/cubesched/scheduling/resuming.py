@@ -27,6 +27,8 @@ FLUSHES = 4
 """A node that took a reservation and gave it back is asked again at the latest after so many
 flush intervals: each time costs four writes."""
 NODES_PER_SWEEP = 500
+LOOKS_AT_ONCE = 100
+"""Requests looked at in one go, about 5 ms; the others' turn comes with the next sweeps."""
 _UNDER_WAY = frozenset({"Reserved", "Bound", "Starting"})
 
 
@@ -36,6 +38,8 @@ class Ask:
 
     node: str = ""
     """Where it waits to be resumed; empty while it does not."""
+    rank: tuple[int, str, str] = (0, "", "")
+    """Smaller goes first: by priority, then age."""
     failures: int = 0
     """Resumes in a row of which nothing came."""
     not_before: float = 0.0
@@ -53,7 +57,7 @@ class Resuming:
     _standings: dict[str, Standing | None] = field(default_factory=dict)
     """How each node that has any stood when it was last looked at."""
     _later: dict[str, float] = field(default_factory=dict)
-    """Those to be looked at again, and when."""
+    """Those to be looked at again, and when; who was put off last is last."""
     _members: tuple[str, ...] = ()
     _at: int = 0
 
@@ -79,6 +83,7 @@ class Resuming:
         if asks or (is_paused and _blocked_condition(entry)):
             self._later[uid] = 0.0
             ask = self.asks.setdefault(uid, Ask())
+            ask.rank = (-entry.priority(), entry.created, uid)
             if before is not None and before.phase in _UNDER_WAY:
                 self._note_failure(ask, before)
         elif entry.phase == "Running" and uid in self.asks:
@@ -117,7 +122,8 @@ class Resuming:
         if members != self._members:
             self._members = members
             self._later.update(dict.fromkeys(self.asks, 0.0))
-        self._look_at([uid for uid, at in self._later.items() if at <= now])
+        due = [uid for uid, at in self._later.items() if at <= now]
+        self._look_at(due[:LOOKS_AT_ONCE])
         nodes = list(self._by_node)
         self._at = self._at + NODES_PER_SWEEP if self._at + NODES_PER_SWEEP < len(nodes) else 0
         for node in nodes[self._at : self._at + NODES_PER_SWEEP]:
@@ -142,12 +148,18 @@ class Resuming:
 
     def _look_at(self, uids: Iterable[str]) -> None:
         entries = self.means.fleet.ledger.entries
-        found = [entries[uid] for uid in uids if uid in entries]
-        for entry in sorted(found, key=lambda e: (-e.priority(), e.created, e.uid)):
-            if self.means.owns(entry.uid):
-                self._act(entry, self.asks[entry.uid])
+        in_turn = sorted(uids, key=lambda uid: self.asks[uid].rank)
+        for uid in in_turn[:LOOKS_AT_ONCE]:
+            if self.means.owns(uid):
+                self._act(entries[uid], self.asks[uid])
             else:
-                self._later.pop(entry.uid, None)
+                self._later.pop(uid, None)
+        for uid in in_turn[LOOKS_AT_ONCE:]:
+            self._again(uid, 0.0)
+
+    def _again(self, uid: str, at: float) -> None:
+        self._later.pop(uid, None)
+        self._later[uid] = at
 
     def _act(self, entry: Entry, ask: Ask) -> None:
         now = self.means.clock.monotonic()
@@ -155,7 +167,7 @@ class Resuming:
             self._later.pop(entry.uid, None)  # its agent is about to end it
             return
         if now < ask.not_before or entry.uid in self.means.inflight:
-            self._later[entry.uid] = max(now, ask.not_before)
+            self._again(entry.uid, max(now, ask.not_before))
             return
         self._later.pop(entry.uid, None)
         if not ask.node:
@@ -163,7 +175,7 @@ class Resuming:
             return
         standing = self._standing(ask.node)
         if standing is None or not self._knows_enough_of(entry, standing):
-            self._later[entry.uid] = now
+            self._again(entry.uid, now)
             return
         why = blocked(entry, standing)
         if why is not None:
@@ -172,7 +184,7 @@ class Resuming:
             ask.not_before = now + LEAST_SECONDS
             self.means.reservations.resume(entry, added_weight(entry))
         else:
-            self._later[entry.uid] = now
+            self._again(entry.uid, now)
 
     def _knows_enough_of(self, entry: Entry, standing: Standing) -> bool:
         """Tell whether what this replica knows of the node is more than that it has just begun."""
@@ -193,7 +205,7 @@ class Resuming:
         is_news = why is None or told is None or told[0] != why.reason
         due = ask.told_at + (LEAST_SECONDS if is_news else TOLD_AGAIN_SECONDS)
         if due > now or not self.upkeep.may_write(entry):
-            self._later[entry.uid] = due
+            self._again(entry.uid, due)
             return
         ask.told_at = now
         if why is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,7 @@ from tests.unit.scheduling.worlds import (
 
 from cubesched.api.timestamps import timestamp
 from cubesched.fleet.quarantine import Quarantine
-from cubesched.scheduling.resuming import Resuming
+from cubesched.scheduling.resuming import LOOKS_AT_ONCE, Resuming
 
 NAME = "sbr-uid-r1.id-1"
 PAUSED_CONDITION = {"type": "Ready", "status": "False", "reason": "Paused"}
@@ -470,3 +471,29 @@ async def test_what_was_evicted_or_lost_says_nothing_of_a_resume_any_more(world:
     world.put_node("n1", "MODIFIED", spec={"drain": "All"})
     await settle(5.0)
     assert (world.phase(), blocked_by(world)) == ("Evicting", ("", ""))
+
+
+@in_world()
+async def test_very_many_are_looked_at_a_part_at_a_time_and_each_is_told(world: World) -> None:
+    others(world, 7990)
+    number = 3 * LOOKS_AT_ONCE
+    for index in range(number):
+        reservation = {"cpuMillis": 20, "paused": {"cpuMillis": 0, "memoryBytes": 0}}
+        paused(world, f"r{index:03}", reservation=reservation, cpu=20)
+    await settle(1.0)
+    part, looked = part_of(world), Counter[str]()
+
+    def owns(uid: str) -> bool:
+        looked[uid] += 1
+        return True
+
+    part.means = replace(part.means, owns=owns)
+    part.sweep()
+    assert looked.total() <= 2 * LOOKS_AT_ONCE
+    world.start()
+    await settle(10.0)
+
+    assert {blocked_by(world, f"r{index:03}")[0] for index in range(number)} == {
+        "InsufficientCapacity"
+    }
+    assert not part._later
