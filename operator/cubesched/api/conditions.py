@@ -7,6 +7,10 @@ from typing import Any, Final
 
 MAX_MESSAGE_CHARS: Final = 1024
 """What the CRDs allow."""
+MAX_CONDITIONS: Final = 8
+"""What the CRD of requests allows."""
+_OURS: Final = frozenset({"Scheduled", "Ready", "ResumeBlocked"})
+"""What the operator and agents say of requests; it always finds a place."""
 
 Condition = dict[str, Any]
 
@@ -36,8 +40,11 @@ def condition(
 def put_condition(
     stored: object, kind: str, *, value: str, reason: str, message: str, generation: int, now: str
 ) -> list[Condition]:
-    """Return the stored conditions with one of them set anew; what is no condition is dropped."""
-    kept = stored_conditions(stored)
+    """Return a request's stored conditions with one of them set anew.
+
+    What is no condition is dropped, and of others' conditions as many as would leave no place.
+    """
+    kept = _leaving_place(stored_conditions(stored), kind)
     before = next((known for known in kept if known.get("type") == kind), {})
     fresh = condition(
         kind,
@@ -49,6 +56,21 @@ def put_condition(
         before=before,
     )
     return [fresh if known is before else known for known in kept] if before else [*kept, fresh]
+
+
+def _leaving_place(stored: list[Condition], kind: str) -> list[Condition]:
+    """Return the first condition of each type, less what is too many to add one of `kind`.
+
+    A list that is full would have every write of ours refused, also the one that frees a node.
+    """
+    of_type: dict[str, Condition] = {}
+    for known in stored:
+        of_type.setdefault(str(known.get("type")), known)
+    surplus = len(of_type.keys() | {kind}) - MAX_CONDITIONS
+    foreign = [known for known in of_type if known not in _OURS and known != kind]
+    for dropped in foreign[: max(0, surplus)]:
+        del of_type[dropped]
+    return list(of_type.values())
 
 
 def without_condition(stored: object, kind: str) -> list[Condition]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -87,17 +88,38 @@ def add_command(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; anything raised on purpose becomes one line."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _replace_closed_streams()
     try:
-        return _dispatch(arguments)
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+        return code
     except CubeschedError as error:
         sys.stderr.write(f"cubesched: {error}\n")
         return 2
     except BrokenPipeError:  # `cubesched ... | head`
-        sys.stderr.close()
+        _discard_output()
         return 0
+    except OSError as error:  # a full disk behind `cubesched ... > file`
+        _discard_output()
+        sys.stderr.write(f"cubesched: {error}\n")
+        return 2
     except KeyboardInterrupt:
         sys.stderr.write("cubesched: interrupted\n")
         return 130
+
+
+def _replace_closed_streams() -> None:
+    """Give a program that was started with stdout or stderr closed somewhere to write to."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for good
+
+
+def _discard_output() -> None:
+    """Let what stdout still holds go nowhere, so that the interpreter's last flush succeeds."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -12,7 +12,7 @@ from cubesched.api.quantity import QuantityError, parse_millis, parse_units
 from cubesched.api.timestamps import parsed
 from cubesched.core.request import Request, Toleration
 from cubesched.fleet.objects import RequestMeta, RequestSpec, RequestStatus, ReservationStatus
-from cubesched.fleet.sandboxes import sandbox_name
+from cubesched.fleet.sandboxes import sandbox_name, uid_in
 
 _META = msgspec.json.Decoder(RequestMeta)
 _SPEC = msgspec.json.Decoder(RequestSpec)
@@ -105,8 +105,14 @@ class Entry:
 
     @property
     def sandbox(self) -> str:
-        """The sandbox that its reservation is for, new or to be resumed; empty without one."""
-        return self.resume or (self.reservation_id and sandbox_name(self.uid, self.reservation_id))
+        """The sandbox that its reservation is for, new or to be resumed; empty without one.
+
+        Never another request's, whatever its reservation names: what is done to it is done to a
+        machine.
+        """
+        if self.resume and uid_in(self.resume) == self.uid:
+            return self.resume
+        return self.reservation_id and sandbox_name(self.uid, self.reservation_id)
 
     @property
     def confirmation(self) -> str:

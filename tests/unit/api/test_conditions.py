@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from cubesched.api.conditions import (
+    MAX_CONDITIONS,
     MAX_MESSAGE_CHARS,
     put_condition,
     stored_conditions,
@@ -63,3 +64,18 @@ def test_what_is_no_condition_is_not_read(stored: object) -> None:
 @pytest.mark.parametrize("stored", [None, "garbage", [7, OTHER], [ready("True"), OTHER]])
 def test_one_condition_is_left_out_and_what_is_none_is_dropped(stored: object) -> None:
     assert without_condition(stored, "Ready") in ([], [OTHER])
+
+
+def test_a_list_that_others_have_filled_loses_their_first_and_never_ours() -> None:
+    scheduled = {"type": "Scheduled", "status": "True"}
+    foreign = [{"type": f"Foreign{letter}", "status": "True"} for letter in "ABCDEFG"]
+
+    stored = put([scheduled, *foreign])
+
+    assert len(stored) == MAX_CONDITIONS
+    assert stored[:-1] == [scheduled, *foreign[1:]]
+    assert stored[-1]["type"] == "Ready"
+
+
+def test_a_type_that_is_stored_twice_is_kept_once() -> None:
+    assert [c["type"] for c in put([OTHER] * MAX_CONDITIONS)] == ["Other", "Ready"]

@@ -93,3 +93,23 @@ def test_an_argument_too_many_names_the_help_of_its_command(
     assert main(["generate", "--chekc"]) == 2
 
     assert "--chekc; see `cubesched generate --help`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "error"),
+    [(">&-", 0, ""), (">&- 2>&-", 0, ""), ("> /dev/full", 2, "No space left on device")],
+)
+def test_a_closed_or_full_stdout_ends_without_a_traceback(
+    redirection: str, code: int, error: str
+) -> None:
+    program = "import sys; from cubesched.cli import main; sys.exit(main(['plugins']))"
+
+    answer = subprocess.run(
+        ["sh", "-c", f'"$1" -c "$2" {redirection}', "sh", sys.executable, program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (answer.returncode, answer.stderr.count("\n")) == (code, 1 if error else 0)
+    assert error in answer.stderr

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.fleet.objects import GIB, a_request_dict, a_request_object, as_json
+from tests.unit.fleet.objects import (
+    GIB,
+    a_request_dict,
+    a_request_object,
+    a_reservation,
+    as_json,
+)
 
 from cubesched.fleet.entries import NO_WISHES, InvalidSpec, Wishes, read_entry
 
@@ -177,3 +183,13 @@ def test_images_are_read_once_each_in_their_order() -> None:
     assert entry.images == ("b", "a")
     assert entry.request(attempt=0, refused_nodes=()).images == ("b", "a")
     assert read_entry(a_request_object(spec={"images": 7})).images == ()
+
+
+def test_a_reservation_can_resume_no_sandbox_of_another_request() -> None:
+    reservation = a_reservation(id="r" * 16, resume="sbr-another-uid.0123456789abcdef")
+
+    entry = read_entry(
+        a_request_object(uid="mine", phase="Bound", node="n1", reservation=reservation)
+    )
+
+    assert entry.sandbox == "sbr-mine.rrrrrrrrrrrrrrrr"

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
+from cubesched.api.conditions import MAX_CONDITIONS
 from cubesched.api.v1alpha1.common import Condition, Model
 from cubesched.api.v1alpha1.schema import ATOMIC, extra, rule
 from cubesched.api.v1alpha1.values import (
@@ -220,7 +221,8 @@ class SandboxRequestStatus(Model):
     score: Annotated[str, Field(max_length=20)] | None = None
     """The chosen node's score, 0 to 100."""
     conditions: Annotated[
-        list[Condition], Field(max_length=8, json_schema_extra=extra(list_type="atomic"))
+        list[Condition],
+        Field(max_length=MAX_CONDITIONS, json_schema_extra=extra(list_type="atomic")),
     ] = []
     """Scheduled says whether it has a node, Ready whether the sandbox runs."""
     explanation: Annotated[str, Field(max_length=4096)] | None = None
