@@ -1,7 +1,8 @@
 """Agents and machines: what runs, as opposed to what the API objects say.
 
-An agent acts on `Bound` only, claims by an acknowledged conditional write to `Starting`, starts
-when what really runs there plus this fits, under a name that exists once; it stops, then writes.
+An agent acts on `Bound`, and on what is reserved for it to confirm; it claims by an acknowledged
+conditional write to `Starting`, starts when what really runs there plus this fits, under a name
+that exists once; it stops, then writes.
 What is evicted counts until its agent has stopped it and has given it back.
 Between a claim and the start any time may pass, also a crash of the agent.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from itertools import product
 from typing import NamedTuple
 
 from tests.model.exploring import Rules, Step, with_part
@@ -30,6 +32,18 @@ class Broken(Enum):
     EVICTS_STRAIGHT_TO_PENDING = "the operator gives up what runs, and tells the agent so"
     FORGETS_THE_EVICTED = "what is being evicted does not count any more"
     GIVES_BACK_BEFORE_STOPPING = "the agent gives back what is evicted before it is stopped"
+    JUDGES_AN_INCOMPLETE_LIST = "the agent judges while its list has not shown one request yet"
+    JUDGES_BY_THE_SPEC = "the agent judges by a spec that has changed, not by what was admitted"
+
+
+OF_CONFIRMING_AGENTS = (
+    Broken.STARTS_BEFORE_ACKNOWLEDGED,
+    Broken.NO_ROOM_CHECK,
+    Broken.TAKES_BACK_CLAIMED,
+    Broken.JUDGES_AN_INCOMPLETE_LIST,
+    Broken.JUDGES_BY_THE_SPEC,
+)
+"""The rules without which agents cannot confirm."""
 
 
 class Sandbox(NamedTuple):
@@ -37,6 +51,8 @@ class Sandbox(NamedTuple):
 
     phase: str = "Pending"
     node: int = -1
+    is_agents: bool = False
+    """Its node's agent confirms it, by its claim; else anybody but the agent does."""
     is_confirmable: bool = False
     starters: frozenset[int] = frozenset()
     """Nodes whose agent may start it at any time from now on."""
@@ -45,7 +61,7 @@ class Sandbox(NamedTuple):
 
     def left(self) -> Sandbox:
         """Return it without a place."""
-        return self._replace(phase="Pending", node=-1, is_confirmable=False)
+        return self._replace(phase="Pending", node=-1, is_agents=False, is_confirmable=False)
 
     def started_by(self, node: int) -> Sandbox:
         """Return it with one more agent about to start it."""
@@ -67,6 +83,8 @@ class Machines(NamedTuple):
     nodes: int
     capacity: int
     broken: Broken | None = None
+    agents: tuple[bool, ...] = (False,)
+    """Whether a reservation is the agent's to confirm; both where replicas differ."""
 
     def rules(self) -> Rules[World]:
         """Return it for the search."""
@@ -82,6 +100,17 @@ class Machines(NamedTuple):
             if number != index and sandbox.node == node and sandbox.phase in counted
         )
         return sum(others) + self.sizes[index] <= self.capacity
+
+    def _may_pass(self, world: World, index: int, node: int) -> bool:
+        """Tell whether some evaluator says yes."""
+        if self._fits(world, index, node):
+            return True
+        if self.broken is Broken.JUDGES_BY_THE_SPEC:
+            return world[index].is_agents
+        if self.broken is not Broken.JUDGES_AN_INCOMPLETE_LIST or not world[index].is_agents:
+            return False
+        unseen = (with_part(world, other, Sandbox()) for other in range(len(world)))
+        return any(self._fits(rest, index, node) for rest in unseen if rest[index] is world[index])
 
     def _on_machine(self, world: World, node: int) -> int:
         pairs = zip(self.sizes, world, strict=True)
@@ -100,13 +129,14 @@ class Machines(NamedTuple):
     def _of_operator(self, world: World, index: int, sandbox: Sandbox) -> Iterator[Change]:
         match sandbox.phase:
             case "Pending":
-                for node in range(self.nodes):
-                    reserved = sandbox._replace(phase="Reserved", node=node)
-                    yield f"is reserved on n{node}", reserved
+                for node, is_agents in product(range(self.nodes), self.agents):
+                    reserved = sandbox._replace(phase="Reserved", node=node, is_agents=is_agents)
+                    whom = f"n{node}'s agent" if is_agents else f"n{node}"
+                    yield f"is reserved on {whom}", reserved
             case "Reserved":
-                if not sandbox.is_confirmable and self._fits(world, index, sandbox.node):
+                if not sandbox.is_confirmable and self._may_pass(world, index, sandbox.node):
                     yield "is judged: fits", self._judged(sandbox)
-                if sandbox.is_confirmable:
+                if sandbox.is_confirmable and not sandbox.is_agents:
                     bound = sandbox._replace(phase="Bound", is_confirmable=False)
                     yield f"is bound to n{sandbox.node}", bound
                 yield "is undone", sandbox.left()
@@ -124,7 +154,8 @@ class Machines(NamedTuple):
 
     def _of_agent(self, world: World, index: int, sandbox: Sandbox) -> Iterator[Change]:
         node = sandbox.node
-        if sandbox.phase == "Bound":
+        is_confirmed_here = sandbox.is_agents and sandbox.is_confirmable
+        if sandbox.phase == "Bound" or (sandbox.phase == "Reserved" and is_confirmed_here):
             yield from self._claims(sandbox, node)
         for starter in sorted(sandbox.starters):
             room = self._on_machine(world, starter) + self.sizes[index] <= self.capacity
@@ -152,7 +183,7 @@ class Machines(NamedTuple):
         if self.broken is Broken.NO_CLAIM:
             yield f"is seen Bound by n{node}", sandbox.started_by(node)
             return
-        claimed = sandbox._replace(phase="Starting")
+        claimed = sandbox._replace(phase="Starting", is_confirmable=False)
         yield f"is claimed by n{node}, acknowledged", claimed.started_by(node)
         if self.broken is Broken.STARTS_BEFORE_ACKNOWLEDGED:
             yield f"is being claimed by n{node}, which does not wait", sandbox.started_by(node)

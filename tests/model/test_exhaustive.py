@@ -7,10 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.model import creating_rules, machine_rules, pausing_rules, placement_rules
+from tests.model import (
+    creating_rules,
+    machine_rules,
+    mode_rules,
+    pausing_rules,
+    placement_rules,
+)
 from tests.model.creating_rules import Creating
 from tests.model.exploring import Explored, Rules, explore
 from tests.model.machine_rules import Machines
+from tests.model.mode_rules import Modes
 from tests.model.pausing_rules import Pausing
 from tests.model.placement_rules import Placement
 
@@ -69,6 +76,9 @@ def test_each_rule_of_creating_is_needed(
         Machines(sizes=(1, 1, 1), nodes=2, capacity=1),
         Machines(sizes=(1, 2), nodes=2, capacity=2),
         Machines(sizes=(1, 2, 1), nodes=2, capacity=2),
+        Machines(sizes=(1, 1, 1), nodes=2, capacity=1, agents=(True,)),
+        Machines(sizes=(1, 2, 1), nodes=2, capacity=2, agents=(True,)),
+        Machines(sizes=(1, 2), nodes=2, capacity=2, agents=(True, False)),
     ],
     ids=str,
 )
@@ -78,11 +88,18 @@ def test_machines_hold_what_fits_and_nothing_twice(
     assert not search(machines.rules(), capsys, str(machines)).violation
 
 
-@pytest.mark.parametrize("broken", machine_rules.Broken, ids=lambda broken: broken.name)
+@pytest.mark.parametrize(
+    ("broken", "agents"),
+    [
+        *((broken, (False, True)) for broken in machine_rules.Broken),
+        *((broken, (True,)) for broken in machine_rules.OF_CONFIRMING_AGENTS),
+    ],
+    ids=lambda value: value.name if isinstance(value, machine_rules.Broken) else str(value),
+)
 def test_each_rule_of_machines_is_needed(
-    broken: machine_rules.Broken, capsys: pytest.CaptureFixture[str]
+    broken: machine_rules.Broken, agents: tuple[bool, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    machines = Machines(sizes=(1, 1), nodes=2, capacity=1, broken=broken)
+    machines = Machines(sizes=(1, 1), nodes=2, capacity=1, broken=broken, agents=agents)
 
     assert search(machines.rules(), capsys, broken.value).violation
 
@@ -111,6 +128,30 @@ def test_each_rule_of_pausing_is_needed(
     pausing = Pausing(sizes=(2,) * number, less=1, capacity=number, broken=broken)
 
     assert search(pausing.rules(), capsys, broken.value).violation
+
+
+@pytest.mark.parametrize(
+    "modes",
+    [
+        Modes(sizes=(2, 2, 1), capacity=3),
+        Modes(sizes=(2, 2), capacity=3, modes=(True, False, True)),
+        Modes(sizes=(1,), capacity=1, replicas=3),
+    ],
+    ids=str,
+)
+def test_what_was_confirmed_fits_whatever_is_bound_directly_beside_it(
+    modes: Modes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not search(modes.rules(), capsys, str(modes)).violation
+
+
+@pytest.mark.parametrize("broken", mode_rules.Broken, ids=lambda broken: broken.name)
+def test_each_rule_of_changing_modes_is_needed(
+    broken: mode_rules.Broken, capsys: pytest.CaptureFixture[str]
+) -> None:
+    modes = Modes(sizes=(2, 2), capacity=3, broken=broken)
+
+    assert search(modes.rules(), capsys, broken.value).violation
 
 
 def test_the_search_finds_a_shortest_schedule() -> None:
