@@ -68,9 +68,9 @@ class Confirming:
         return waiting
 
     def _usage(self) -> Usage:
-        """Count what names the node, and what its machine holds beside that."""
+        """Count what names the node where its stream stands, and what its machine holds beside."""
         usage, explained = Usage(), set()
-        for entry in self.requests:
+        for entry in self.requests.streamed():
             explained.add(entry.sandbox)
             if entry.unreadable:
                 usage.unreadable += 1

@@ -61,7 +61,11 @@ class NodeAgent:
         """What the operator says of this node; feed it from a list-watch of the SandboxNode."""
         self.runtime = runtime
         self.requests = OwnRequests(
-            node, changed=self._changed, listed=self._note_listed, position=position or Position()
+            node,
+            changed=self._changed,
+            listed=self._note_listed,
+            caught_up=self._room_may_have_come,
+            position=position or Position(),
         )
         self._statuses = ConditionalWrites(writer, self.requests, epoch_seconds)
         self._now = epoch_seconds

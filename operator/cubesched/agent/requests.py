@@ -62,10 +62,7 @@ class Position:
 
     version: int = 0
     is_listed: bool = False
-    """No list is under way: what was met is all that stands at one version of the server.
-
-    Own acknowledged writes may be ahead of that; they only take away from what counts.
-    """
+    """No list is under way: what the stream has shown stands at one version of the server."""
     blind: set[str] = field(default_factory=set)
     """Stored objects, by uid, that cannot be read and may name any node."""
 
@@ -91,11 +88,15 @@ class OwnRequests:
     listed: Callable[[], None]
     """Called after each complete list."""
     position: Position = field(default_factory=Position)
+    caught_up: Callable[[], None] = lambda: None
+    """Called when the stream has shown what an own write had changed before."""
     _entries: dict[str, Entry] = field(default_factory=dict)
     _list: list[Entry] = field(default_factory=list)
     """What the list under way has shown so far."""
     _left: dict[str, int] = field(default_factory=dict)
     """Those that left ahead of the stream, by an acknowledged write, and at which version."""
+    _behind: dict[str, Entry] = field(default_factory=dict)
+    """What the stream has last shown of those that an acknowledged write is ahead of."""
 
     @property
     def applied_version(self) -> int:
@@ -109,6 +110,13 @@ class OwnRequests:
     def __iter__(self) -> Iterator[Entry]:
         """Iterate over all of them."""
         return iter(tuple(self._entries.values()))
+
+    def streamed(self) -> Iterator[Entry]:
+        """Iterate over all as the stream has shown them, at its position.
+
+        What an acknowledged write has taken away is still there: so it was at that version.
+        """
+        return iter(tuple({**self._entries, **self._behind}.values()))
 
     # The stream
 
@@ -127,7 +135,7 @@ class OwnRequests:
         """End the list: what it did not hold is gone."""
         if version < self.applied_version:
             self.forget()
-        listed, self._list = self._list, []
+        listed, self._list, self._behind = self._list, [], {}
         names = {entry.uid for entry in listed}
         for uid in [uid for uid in self._entries if uid not in names]:
             self.leave(uid, version)
@@ -158,11 +166,25 @@ class OwnRequests:
         self._list.append(entry)
 
     def meet(self, entry: Entry) -> None:
-        """Take a newer state of one request."""
-        known = self._entries.get(entry.uid)
-        newest = known.version if known else self._left.get(entry.uid, 0)
-        if newest >= entry.version:
+        """Take a state of one request that the stream shows."""
+        newest = self._newest(entry.uid)
+        if newest > entry.version:
+            self._behind[entry.uid] = entry
             return
+        self._catch_up(entry.uid)
+        if newest < entry.version:
+            self._take(entry)
+
+    def _catch_up(self, uid: str) -> None:
+        if self._behind.pop(uid, None) is not None:
+            self.caught_up()
+
+    def _newest(self, uid: str) -> int:
+        known = self._entries.get(uid)
+        return known.version if known else self._left.get(uid, 0)
+
+    def _take(self, entry: Entry) -> None:
+        known = self._entries.get(entry.uid)
         if entry.node == self.node or (entry.unreadable and known):
             self._entries[entry.uid] = entry
             self.changed(entry.uid)
@@ -171,21 +193,25 @@ class OwnRequests:
 
     def leave(self, uid: str, version: int) -> None:
         """Drop a request that was deleted, or names another node, since `version`."""
+        self._catch_up(uid)
         known = self._entries.get(uid)
         if known and known.version <= version:
             self._drop(uid, version)
 
     def acknowledge(self, entry: Entry) -> bool:
         """Take the reply to an own write; False when the request has left meanwhile."""
-        if entry.uid not in self._entries:
+        known = self._entries.get(entry.uid)
+        if known is None:
             return False
-        self.meet(entry)
+        if known.version < entry.version:
+            self._behind.setdefault(entry.uid, known)
+            self._take(entry)
         return entry.uid in self._entries
 
     def forget(self) -> None:
         """Drop all: the server was restored from a backup, so its versions start lower again."""
         known = list(self._entries)
-        self._entries, self._left, self.position.version = {}, {}, 0
+        self._entries, self._left, self._behind, self.position.version = {}, {}, {}, 0
         for uid in known:
             self.changed(uid)
 

@@ -109,6 +109,7 @@ class Reservations:
             entry,
             reservation_id=self.new_id(),
             replica=self.identity,
+            confirmation=self.modes.exact,
             wall=self.clock.wall(),
         )
         self.inflight.start(entry, Intent.RESERVE, status)

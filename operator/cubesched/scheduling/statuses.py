@@ -161,14 +161,18 @@ def resume_blocked(entry: Entry, *, reason: ResumeReason, message: str, wall: fl
     return status
 
 
-def resuming(entry: Entry, *, reservation_id: str, replica: str, wall: float) -> Status:
+def resuming(
+    entry: Entry, *, reservation_id: str, replica: str, confirmation: Confirmation, wall: float
+) -> Status:
     """Paused -> Reserved on the same node under a new id, to be counted in full again.
 
-    The stamp of the pause stays, for when nothing comes of it. The operator confirms it.
+    The stamp of the pause stays, for when nothing comes of it.
     """
     status = unblocked(entry)
     kept = {k: v for k, v in status["reservation"].items() if k != "confirmation"}
     new = {"id": reservation_id, "replica": replica, "time": timestamp(wall)}
+    if confirmation is not Confirmation.OPERATOR:
+        new["confirmation"] = str(confirmation)
     status.update(phase="Reserved", reservation={**kept, **new, "resume": entry.sandbox})
     return status
 

@@ -340,3 +340,76 @@ def test_a_claim_under_way_is_not_reported_as_foreign() -> None:
         assert (report.foreign_cpu_millis, report.sandboxes) == (0, 0)
 
     in_a_world(test)
+
+
+def test_room_is_handed_on_when_the_stream_shows_it_free_and_not_before() -> None:
+    async def test(world: World) -> None:
+        say(world, createConcurrency=1)
+        await reserve(world, "first")
+        await asyncio.sleep(0.1)  # it is being created
+        await reserve(world, "second")
+        waits: list[tuple[int, str]] = []
+
+        def note(obj: dict[str, Any]) -> None:
+            phase = obj.get("status", {}).get("phase", "")
+            if obj["metadata"]["name"] == "first" and phase == "Running":
+                waits.append((world.agent.requests.applied_version, phase))
+            if obj["metadata"]["name"] == "second" and phase == "Starting":
+                running_at = int(obj["metadata"]["resourceVersion"]) - 1
+                assert world.agent.requests.applied_version >= running_at
+                waits.append((world.agent.requests.applied_version, phase))
+
+        world.at_each_write(note)
+        await asyncio.sleep(3)
+        assert [phase for _, phase in waits] == ["Running", "Starting"]
+
+    in_a_world(test)
+
+
+def test_a_resume_is_claimed_from_its_reservation_with_its_full_weight() -> None:
+    async def test(world: World) -> None:
+        say(world, pausedResourceReleaseRatio=1.0)
+        uid = await reserve(world, "q", cpus=2)
+        await asyncio.sleep(1)
+        await world.wish("q", paused=True)
+        await asyncio.sleep(1)
+        assert await phases(world, "q") == ["Paused"]
+        await reserve(world, "beside", cpus=3, confirmation="operator")
+
+        stored = (await world.status("q"))["reservation"]
+        again = {**stored, "id": id_of("again"), "resume": sandbox_name(uid, id_of("q"))}
+        await world.wish("q", paused=False)
+        await world.write("q", {"phase": "Reserved", "reservation": again})
+        await asyncio.sleep(3)
+        assert await phases(world, "q") == ["Reserved"]  # 2 + 3 of 4
+
+        await world.write("beside", {"phase": "Pending", "nodeName": None, "reservation": None})
+        await asyncio.sleep(2)
+        assert await phases(world, "q") == ["Running"]
+        assert await world.running() == {sandbox_name(uid, id_of("q"))}
+
+    in_a_world(test, cpu_millis=64_000)
+
+
+def test_a_resume_that_the_machine_has_no_room_for_goes_back_to_paused() -> None:
+    async def test(world: World) -> None:
+        say(world, cpu="64", pausedResourceReleaseRatio=1.0)
+        uid = await reserve(world, "q", cpus=3)
+        await asyncio.sleep(1)
+        await world.wish("q", paused=True)
+        await asyncio.sleep(1)
+        await reserve(world, "other", cpus=3)
+        await asyncio.sleep(1)
+
+        stored = (await world.status("q"))["reservation"]
+        again = {**stored, "id": id_of("again"), "resume": sandbox_name(uid, id_of("q"))}
+        await world.wish("q", paused=False)
+        await world.write("q", {"phase": "Reserved", "reservation": again})
+        await asyncio.sleep(2)
+
+        status = await world.status("q")
+        assert status["phase"] == "Paused"
+        assert [r["node"] for r in status["refusals"]] == [NODE]
+        assert await phases(world, "other") == ["Running"]
+
+    in_a_world(test)

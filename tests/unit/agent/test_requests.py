@@ -223,3 +223,48 @@ def test_an_object_that_may_be_on_the_node_is_known_until_it_can_be_read() -> No
     own.table.event("MODIFIED", odd, 7)
     own.table.event("DELETED", odd, 8)
     assert own.table.position.blind == set()
+
+
+def streamed(own: Own) -> dict[str, tuple[int, str]]:
+    return {known.uid: (known.version, known.phase) for known in own.table.streamed()}
+
+
+def test_what_the_stream_has_shown_is_known_beside_own_writes_that_are_ahead_of_it() -> None:
+    own = Own()
+    own.take_list(10, stored("a", 5, placed("Starting")), stored("b", 6, placed("Running")))
+
+    own.table.acknowledge(entry("a", 12, placed("Running")))
+    own.table.acknowledge(entry("b", 13, {"phase": "Pending"}))
+    assert own.uids() == {"a"}
+    assert streamed(own) == {"a": (5, "Starting"), "b": (6, "Running")}
+
+    own.table.acknowledge(entry("a", 14, placed("Succeeded")))
+    own.table.event("MODIFIED", stored("a", 12, placed("Running")), 12)
+    assert own.uids() == set()
+    assert streamed(own) == {"a": (12, "Running"), "b": (6, "Running")}
+
+    own.table.event("DELETED", stored("b", 13, placed("Running")), 13)
+    own.table.event("MODIFIED", stored("a", 14, {**placed("Succeeded")}), 14)
+    assert streamed(own) == {}
+
+
+def test_a_reply_after_its_event_is_not_ahead_of_the_stream() -> None:
+    own = Own()
+    own.take_list(10, stored("a", 5, placed("Starting")))
+
+    own.table.event("MODIFIED", stored("a", 12, placed("Running")), 12)
+    own.table.acknowledge(entry("a", 12, placed("Running")))
+
+    assert streamed(own) == {"a": (12, "Running")}
+
+
+def test_a_list_shows_the_stream_anew_and_own_writes_stay_ahead_of_it() -> None:
+    own = Own()
+    own.take_list(10, stored("a", 5, placed("Starting")), stored("b", 6))
+    own.table.acknowledge(entry("a", 30, placed("Running")))
+    own.table.acknowledge(entry("b", 31, {"phase": "Pending"}))
+
+    own.take_list(20, stored("a", 5, placed("Starting")), stored("c", 15))
+
+    assert own.uids() == {"a", "c"}
+    assert streamed(own) == {"a": (5, "Starting"), "c": (15, "Bound")}

@@ -189,6 +189,32 @@ async def test_after_a_switch_agents_keep_what_was_reserved_for_them(world: Worl
     assert "confirmation" not in world.status("r2")["reservation"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "stamped"), [("operator", None), ("agent", "agent"), ("none", None)]
+)
+@in_world()
+async def test_a_resume_is_confirmed_as_everything_reserved_is_now(
+    world: World, mode: str, stamped: str | None
+) -> None:
+    world.policy.current = asks_for(mode)
+    world.server.create(
+        "r1",
+        phase="Paused",
+        node="n1",
+        reservation={"id": "id-1", "nodeUID": "uid-n1", "cpuMillis": 1000, "confirmation": "none"},
+        sandboxID="sbr-uid-r1.id-1",
+        spec={"paused": False},
+    )
+    world.start()
+    await settle()
+
+    reserved = world.server.puts[0].status
+    assert reserved["phase"] == "Reserved"
+    assert reserved["reservation"]["resume"] == "sbr-uid-r1.id-1"
+    assert reserved["reservation"].get("confirmation") == stamped
+    assert world.scheduler.modes.directly_bound == set()
+
+
 # Nobody confirms
 
 
