@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.model.apiserver import ADMIN
+from tests.model.loads import Load, NodeLimits
 from tests.model.store import Change, Object, Store
 
 from cubesched.agent.runtime import Order
@@ -19,14 +20,15 @@ from cubesched.fleet.entries import Weight
 REQUESTS = "cubesched.io/v1alpha1/sandboxrequests"
 CONFIRMED = frozenset({"Bound", "Starting", "Running", "Paused", "Evicting"})
 COUNTED = CONFIRMED | {"Reserved"}
-CREATING = frozenset({"Bound", "Starting"})
 FINISHED = frozenset({"Succeeded", "Failed"})
 ALLOWED = frozenset(
     {
         ("Pending", "Reserved"),
+        ("Pending", "Bound"),
         ("Pending", "Failed"),
         ("Reserved", "Reserved"),
         ("Reserved", "Bound"),
+        ("Reserved", "Starting"),
         ("Reserved", "Pending"),
         ("Bound", "Starting"),
         ("Bound", "Pending"),
@@ -55,59 +57,10 @@ ALLOWED = frozenset(
 ONLY_OF_A_RESUME = frozenset(
     {("Reserved", "Paused"), ("Bound", "Paused"), ("Starting", "Paused"), ("Starting", "Succeeded")}
 )
-WEIGH_LESS = frozenset({"Paused", "Evicting", "Reserved"})
-"""Phases in which no more than the stamp of a pause is there for certain, where there is one."""
 
 
 class ViolationError(AssertionError):
     """Something happened that must never happen."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeLimits:
-    """What one simulated node may hold."""
-
-    cpu_millis: int
-    memory_bytes: int
-    sandboxes: int
-    creates: int
-
-
-@dataclass
-class Load:
-    """What is on one node."""
-
-    cpu_millis: int = 0
-    memory_bytes: int = 0
-    sandboxes: int = 0
-    creates: int = 0
-
-    def add(self, status: Mapping[str, Any]) -> None:
-        """Count one request by what its reservation admitted, or by what a paused one keeps."""
-        self._add_room(status, WEIGH_LESS - {"Reserved"})
-        self.sandboxes += 1
-        self.creates += status["phase"] in CREATING or status["phase"] == "Reserved"
-
-    def add_kept(self, status: Mapping[str, Any]) -> None:
-        """Count what the machine holds of one that is reserved to be resumed."""
-        self._add_room(status, WEIGH_LESS)
-        self.sandboxes += 1
-
-    def _add_room(self, status: Mapping[str, Any], less_in: frozenset[str]) -> None:
-        reservation = status["reservation"]
-        stamp = reservation.get("paused", {}) if status["phase"] in less_in else {}
-        room = {**reservation, **stamp}
-        self.cpu_millis += room["cpuMillis"]
-        self.memory_bytes += room["memoryBytes"]
-
-    def exceeds(self, limits: NodeLimits) -> bool:
-        """Tell whether any limit is broken."""
-        return (
-            self.cpu_millis > limits.cpu_millis
-            or self.memory_bytes > limits.memory_bytes
-            or self.sandboxes > limits.sandboxes
-            or self.creates > limits.creates
-        )
 
 
 @dataclass
@@ -116,10 +69,14 @@ class Auditor:
 
     store: Store
     limits: Mapping[str, NodeLimits]
+    may_bind_directly: Callable[[Mapping[str, str]], bool]
+    """Whether the Leases allowed it when a reservation was made."""
     violation: str = ""
     fired: Counter[str] = field(default_factory=Counter)
     takes_now: Callable[[str, str], Weight | None] = lambda _node, _sandbox: None
     """What a sandbox really takes on its machine; None when it is not there."""
+    claimed: set[str] = field(default_factory=set)
+    """Reservation ids that an agent's claim was stored for."""
     fitted: set[str] = field(default_factory=set)
     """Reservation ids that fitted at some revision since they stand: only then may an evaluation,
     by whomever and from however far behind, have said yes."""
@@ -170,7 +127,10 @@ class Auditor:
         self._check_resume(before, after, change)
         if new == "Reserved" and new_id == old_id:
             self._object(change, "was reserved again under the same id")
-        if old == "Reserved" and new == "Bound":
+        self._check_who(before, after, change)
+        if new == "Starting":
+            self.claimed.add(new_id)
+        if old == "Reserved" and new in {"Bound", "Starting"}:
             if new_id not in self.fitted:
                 self._object(change, "was confirmed though its reservation never fitted")
             if new_id != old_id or before["nodeName"] != after["nodeName"]:
@@ -197,17 +157,42 @@ class Auditor:
             if takes is not None and takes.cpu_millis > stamp["cpuMillis"]:
                 self._object(change, "was written Paused before the machine let go")
 
+    def _check_who(
+        self, before: Mapping[str, Any], after: Mapping[str, Any], change: Change
+    ) -> None:
+        """Each way to a binding is for those alone whom the reservation names."""
+        who = _confirmed_by(after)
+        match before["phase"], after["phase"]:
+            case "Pending", "Bound" if who != "none":
+                self._object(change, f"was bound directly though the {who} is to confirm it")
+            case "Pending", "Bound" if not self.may_bind_directly(after["reservation"]):
+                self._object(change, "was bound directly before all Leases showed that mode")
+            case "Reserved", "Bound" if who != "operator":
+                self._object(change, "was confirmed though the agent is to do that")
+            case "Reserved", "Starting" if who != "agent":
+                self._object(change, "was claimed before it was confirmed")
+
     def _check_node(self, node: str, change: Change) -> None:
-        load = self.confirmed_on(node)
+        # What nobody confirmed may be too much; it makes no room for what somebody confirmed.
+        load = self.confirmed_on(node, evaluated_only=True)
         if node in self.limits and load.exceeds(self.limits[node]):
             self._object(change, f"over-commits {node}: {load} of {self.limits[node]}")
 
-    def confirmed_on(self, node: str, phases: frozenset[str] = CONFIRMED, *, but: str = "") -> Load:
+    def confirmed_on(
+        self,
+        node: str,
+        phases: frozenset[str] = CONFIRMED,
+        *,
+        but: str = "",
+        evaluated_only: bool = False,
+    ) -> Load:
         """Return what counts on a node, without the request that has the uid `but`."""
         load = Load()
         for obj in self.requests():
             status = _status(obj)
             if status.get("nodeName") != node or obj["metadata"]["uid"] == but:
+                continue
+            if evaluated_only and _confirmed_by(status) == "none":
                 continue
             if status["phase"] in phases:
                 load.add(status)
@@ -235,6 +220,8 @@ class Auditor:
     def started(self, node: str, order: Order, on_machine: Mapping[str, Any], twins: int) -> None:
         """Judge a start on a machine; `on_machine` holds the weights of what runs there already."""
         self.fired["sandbox started"] += 1
+        if order.reservation_id not in self.claimed:
+            self.violation = self.violation or f"{order.name} is started before it is claimed"
         limits = self.limits[node]
         used = sum(weight.cpu_millis for weight in on_machine.values()) + order.weight.cpu_millis
         if used > limits.cpu_millis or len(on_machine) + 1 > limits.sandboxes:
@@ -263,6 +250,10 @@ def says_lost(status: Mapping[str, Any]) -> bool:
     """Tell whether a request says that its node is gone or silent."""
     conditions = status.get("conditions", ())
     return any(c["type"] == "Ready" and c["reason"] == "NodeLost" for c in conditions)
+
+
+def _confirmed_by(status: Mapping[str, Any]) -> str:
+    return str((status.get("reservation") or {}).get("confirmation", "operator"))
 
 
 def _reservation_id(status: Mapping[str, Any]) -> str:

@@ -106,7 +106,7 @@ async def _happen(world: World) -> None:
     loop = asyncio.get_running_loop()
     while loop.time() < world.scenario.seconds:
         await asyncio.sleep(world.rng.expovariate(sum(rates)))
-        getattr(world, world.rng.choices(names, rates)[0])()
+        world.befall(world.rng.choices(names, rates)[0])
         world.check()
 
 
@@ -128,7 +128,8 @@ async def _fall_quiet(world: World, errors: Errors) -> None:
 def _sum_up(world: World, result: Result) -> None:
     fired = world.server.fired
     result.steps = fired["request"] + fired["watch_line"]
-    result.bindings = world.auditor.fired["Reserved -> Bound"]
+    bindings = ("Reserved -> Bound", "Reserved -> Starting", "Pending -> Bound")
+    result.bindings = sum(world.auditor.fired[name] for name in bindings)
     result.seconds = asyncio.get_running_loop().time()
     audit = [(c.revision, c.kind, c.key, c.at_seconds, c.by) for c in world.server.store.audit]
     result.history = f"{Random(repr(audit)).getrandbits(64):016x}"

@@ -148,6 +148,8 @@ class Machines(NamedTuple):
                 yield f"is taken off n{sandbox.node} while it runs", sandbox.left()
             case "Running":
                 yield f"is to leave n{sandbox.node}", sandbox._replace(phase="Evicting")
+            case _:
+                pass
 
     def _judged(self, sandbox: Sandbox) -> Sandbox:
         return sandbox._replace(is_confirmable=True)

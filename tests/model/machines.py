@@ -5,6 +5,7 @@ A machine outlives its agent: a restarted agent finds on it what the last one st
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ class Machine:
     runtime: SimulatedRuntime
     about_to_start: Callable[[str, Order], None]
     about_to_resume: Callable[[str, str, Weight], None]
+    stop_seconds: float = 0.0
     held: dict[str, Weight] = field(default_factory=dict)
     """Every sandbox on it, from before its start until after its end, with what it takes now."""
     full: dict[str, Weight] = field(default_factory=dict)
@@ -78,5 +80,7 @@ class Machine:
         return await self.runtime.wait(sandbox)
 
     async def destroy(self, sandbox: str) -> None:
+        if sandbox in self.held:
+            await asyncio.sleep(self.stop_seconds)
         await self.runtime.destroy(sandbox)
         self.held.pop(sandbox, None)

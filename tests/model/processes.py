@@ -22,11 +22,17 @@ from cubesched.adapters.cluster.leases import LeaseStore
 from cubesched.adapters.cluster.writes import StatusApplier, StatusWriter
 from cubesched.agent.nodeagent import NodeAgent
 from cubesched.agent.nodeobject import NodeObject
-from cubesched.agent.serving import NodeSetup, bring_up, follow_own, keep_true, publish
+from cubesched.agent.serving import (
+    NodeSetup,
+    bring_up,
+    follow_node,
+    follow_own,
+    keep_true,
+    publish,
+)
 from cubesched.api import REQUESTS, SYSTEM_NAMESPACE
 from cubesched.app.replica import Replica
 from cubesched.fleet.metrics_layout import decode_all
-from cubesched.fleet.objects import NodeAmounts
 from cubesched.policy.policyset import PolicySet
 
 METRICS_SECONDS = 1.0
@@ -151,6 +157,16 @@ class ReplicaProcess(Process):
         )
         self.task = spawn(name, self._run())
 
+    def adopt(self, policy: PolicySet) -> None:
+        """Let it run another policy as soon as it is not stopped."""
+
+        async def swap() -> None:
+            self.current = policy
+            self.replica.policy_changed(policy)
+
+        if not self.task.done():
+            self.swapping = spawn(self.name, swap())
+
     async def _run(self) -> None:
         assert self.current is not None
         self.replica.policy_changed(self.current)
@@ -195,13 +211,10 @@ class AgentProcess(Process):
         self._reports, self._setup, self._rng = reports, setup, rng
         self.task = spawn(name, self._run())
 
-    def release(self, ratio: float) -> None:
-        """Let the operator have said what share a paused sandbox gives up here."""
-        self.agent.own_node.effective = NodeAmounts(paused_resource_release_ratio=ratio)
-
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(follow_own(self.agent, self.transport, self._rng))
+            group.create_task(follow_node(self.agent, self.transport, self._rng))
             group.create_task(publish([self.agent], self._reports))
             await bring_up(self.agent, self._registered, self._setup, self._rng)
             await keep_true(self.agent, self._registered, self._rng)

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.model.auditing import COUNTED, Load
+from tests.model.auditing import COUNTED
 from tests.model.lives import overdue
+from tests.model.loads import Load
 from tests.model.processes import ReplicaProcess
 from tests.model.store import Object
 from tests.model.world import World

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from tests.model.auditing import NodeLimits
 from tests.model.faults import Faults, swarm
 from tests.model.lives import CREATE_SECONDS, IMPATIENT
+from tests.model.loads import NodeLimits
 from tests.unit.policy.builders import compiled
 
 from cubesched.policy.objects import CONFIG_KIND, PROFILE_KIND, PolicyObject
@@ -42,6 +42,11 @@ EVENTS: Mapping[str, float] = {
     "wish": 0.6,
     "ratio": 0.05,
     "silence": 0.05,
+    "switch": 0.0,
+    "resize": 0.0,
+    "rival": 0.0,
+    "freeze": 0.0,
+    "usurp": 0.0,
 }
 """What may happen, times a virtual second, before a schedule's own factor."""
 
@@ -52,9 +57,25 @@ TROUBLES: Mapping[str, Mapping[str, float]] = {
     "pausing": {"wish": 6.0, "ratio": 0.3, "pause": 1.0, "agent_crash": 0.3, "restore": 0.0},
     "dying": {"silence": 1.5, "pause": 1.0, "agent_crash": 0.3, "delete": 0.3, "restore": 0.0},
     "draining": {"drain": 1.5, "pause": 1.0, "agent_crash": 0.5, "delete": 0.3, "restore": 0.0},
+    "agent": {
+        "agent_crash": 0.4,
+        "pause": 1.5,
+        "crash": 0.3,
+        "compact": 1.0,
+        "delete": 3.0,
+        "rival": 4.0,
+        "freeze": 0.3,
+        "usurp": 2.0,
+        "resize": 8.0,
+        "switch": 0.1,
+        "restore": 0.0,
+    },
+    "modes": {"switch": 0.4, "pause": 0.5, "crash": 0.3, "agent_crash": 0.2, "restore": 0.0},
 }
 """What is frequent under each theme but `mixed`, times a virtual second."""
 TURNS = ("mixed", "mixed", *TROUBLES)
+MODES = {"agent": ("agent", "operator"), "modes": ("none", "operator", "agent")}
+"""Who confirms, the first at the start; the operator under every other theme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +86,8 @@ class Scenario:
     theme: str
     replicas: int
     nodes: Mapping[str, NodeLimits]
-    policy: PolicySet
+    policies: Mapping[str, PolicySet]
+    """By who confirms; the first is the one at the start."""
     faults: Faults
     rates: Mapping[str, float]
     seconds: float
@@ -82,6 +104,8 @@ class Scenario:
     """How long a machine takes to create a sandbox."""
     lives_are_bounded: bool = False
     """Whether requests have times to end and to go."""
+    stop_seconds: float = 0.0
+    """How long a machine takes to stop a sandbox."""
 
     def describe(self) -> str:
         """Return one line for people."""
@@ -109,7 +133,7 @@ def draw(seed: int, theme: str = "") -> Scenario:
         theme=theme,
         replicas=rng.choice((2, 3, 3, 4)),
         nodes={f"n{index}": limits for index in range(number)},
-        policy=_policy(rng),
+        policies=_policies(rng, theme),
         faults=swarm(rng),
         rates={name: rate * rng.choice((0, 0.3, 1, 1, 3)) for name, rate in EVENTS.items()}
         | {"create": EVENTS["create"] * rng.choice((0.5, 1, 3))},
@@ -136,29 +160,50 @@ def _themed(drawn: Scenario, rng: Random) -> Scenario:
         requests_at_once=drawn.requests_at_once * 2,
         lifetime_seconds=(0.2, 2.0),
     )
+    return replace(crowded, **_special(drawn, rng))
+
+
+def _special(drawn: Scenario, rng: Random) -> dict[str, Any]:
+    """Return what only one theme has."""
+    special: dict[str, Any]
     match drawn.theme:
         case "listing":
             faults = Faults(
                 latency_seconds=rng.choice((0.01, 0.05)), watch_drop=0.1, gone_as_http=0.5
             )
-            return replace(crowded, faults=faults, most_per_page=rng.choice((1, 2, 3)))
+            special = {"faults": faults, "most_per_page": rng.choice((1, 2, 3))}
         case "late":
             faults = replace(drawn.faults, late=0.15, lost_after=0.1, late_seconds=3.0)
-            return replace(crowded, faults=faults, writes_land_after_crash=1.0)
+            special = {"faults": faults, "writes_land_after_crash": 1.0}
         case "dying":
-            return replace(
-                crowded,
-                nodes={f"n{index}": each for index, each in enumerate(_at_least_two(drawn))},
-                policy=_policy(rng, **IMPATIENT),
-                seconds=25.0,
-                create_seconds=rng.choice(CREATE_SECONDS),
-                lives_are_bounded=rng.choice((True, False)),
-                lifetime_seconds=rng.choice((None, (1.0, 10.0))),
-            )
+            special = {
+                "nodes": {f"n{index}": each for index, each in enumerate(_at_least_two(drawn))},
+                "policies": _policies(rng, drawn.theme, **IMPATIENT),
+                "seconds": 25.0,
+                "create_seconds": rng.choice(CREATE_SECONDS),
+                "lives_are_bounded": rng.choice((True, False)),
+                "lifetime_seconds": rng.choice((None, (1.0, 10.0))),
+            }
         case "draining" | "pausing":
-            return replace(crowded, lifetime_seconds=rng.choice((None, (1.0, 10.0))))
+            special = {"lifetime_seconds": rng.choice((None, (1.0, 10.0)))}
+        case "agent":
+            faults = replace(
+                drawn.faults,
+                latency_seconds=rng.choice((0.003, 0.03, 0.1)),
+                watch_lag_seconds=rng.choice((0.005, 0.05, 0.2)),
+                watch_drop=0.1,
+                gone_as_http=0.5,
+            )
+            special = {
+                "faults": faults,
+                "most_per_page": rng.choice((1, 2, 3)),
+                "stop_seconds": rng.choice((0.5, 3.0)),
+            }
+        case "modes":
+            special = {"seconds": 30.0}
         case _:
-            return crowded
+            special = {}
+    return special
 
 
 def _at_least_two(drawn: Scenario) -> tuple[NodeLimits, ...]:
@@ -167,20 +212,26 @@ def _at_least_two(drawn: Scenario) -> tuple[NodeLimits, ...]:
     return each if len(each) > 1 else each * 2
 
 
-def _policy(rng: Random, **changed: Any) -> PolicySet:
+def _policies(rng: Random, theme: str, **changed: Any) -> Mapping[str, PolicySet]:
+    """Draw one policy, in each mode of confirmation that the theme goes through."""
     profile = {"default": True, **rng.choice(PROFILES)}
     config = {
         "concurrency": {
             "ownNodesFirst": rng.choice((True, False)),
             "maxInFlight": rng.choice((2, 8, 256)),
         },
-        "startDeadline": rng.choice(("10s", "300s")),
+        "startDeadline": rng.choice(
+            ("3s", "3s", "3s", "300s") if theme == "agent" else ("10s", "300s")
+        ),
+        "ignoreRedisAllocation": theme == "agent" and rng.choice((True, False)),
         "guards": {"metricsMaxAge": "60s", "memoryReserved": "0"},
         **changed,
     }
-    return compiled(
-        [_stored(PROFILE_KIND, "everything", profile)], _stored(CONFIG_KIND, "default", config)
-    )
+    profiles = [_stored(PROFILE_KIND, "everything", profile)]
+    return {
+        mode: compiled(profiles, _stored(CONFIG_KIND, "default", {**config, "confirmation": mode}))
+        for mode in MODES.get(theme, ("operator",))
+    }
 
 
 def _stored(kind: str, name: str, spec: Mapping[str, Any]) -> PolicyObject:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.model.interleaving import run_schedule
+from tests.model.mode_mutants import MODE_MUTANTS
 from tests.model.mutants import MUTANTS, OPERATOR, Mutant
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,8 @@ MUST_FIRE = (
     *("lost_in_crash", "landed_after_crash", "confirmed by another replica"),
     *("Pending -> Reserved", "Reserved -> Bound", "Reserved -> Reserved", "Reserved -> Pending"),
     *("Bound -> Starting", "Bound -> Pending", "Starting -> Running", "Running -> Succeeded"),
+    *("Reserved -> Starting", "Pending -> Bound"),
+    *("switch to agent", "switch to operator", "switch to none"),
     *("drain Unstarted", "drain All", "Running -> Evicting", "Evicting -> Pending"),
     *("Running -> Paused", "Paused -> Reserved", "sandbox resumed", "deleted while Paused"),
     *("wish changed all the time", "expired", "node silent", "Starting -> Failed"),
@@ -114,7 +117,7 @@ def test_the_same_seed_gives_the_same_history() -> None:
     assert first.history != other.history
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", [*MUTANTS, *MODE_MUTANTS], ids=lambda mutant: mutant.name)
 def test_each_broken_rule_is_caught(
     mutant: Mutant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

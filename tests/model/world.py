@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import orjson
+from tests.model.adversary import Adversary
 from tests.model.apiserver import ADMIN, ApiServer, Rights, least_rights
 from tests.model.auditing import FINISHED, Auditor, ViolationError
 from tests.model.auditing import REQUESTS as REQUESTS_KEY
@@ -17,6 +18,7 @@ from tests.model.faults import Faults
 from tests.model.http import NAMESPACE, a_request
 from tests.model.lives import a_lifespan, silence
 from tests.model.machines import Machine
+from tests.model.modes import NODES_KEY, LeaseHistory, OperatorSays
 from tests.model.processes import AgentProcess, ReplicaProcess, Reports
 from tests.model.scenario import GIB, Scenario
 from tests.model.store import Key, Object
@@ -30,7 +32,6 @@ from cubesched.fleet.entries import Weight
 
 SIZES = (1, 1, 1, 2, 2, 3)
 UNREADABLE = "unreadable"
-NODES_KEY = "cubesched.io/v1alpha1/sandboxnodes"
 
 
 class World:
@@ -45,13 +46,23 @@ class World:
         self.server.most_per_page = scenario.most_per_page
         self.server.bookmark_seconds = scenario.bookmark_seconds
         self.counts: Counter[str] = Counter()
-        self.auditor = Auditor(self.server.store, scenario.nodes)
+        self.policy = next(iter(scenario.policies.values()))
+        direct = {p.revision for mode, p in scenario.policies.items() if mode == "none"}
+        self.auditor = Auditor(
+            self.server.store, scenario.nodes, LeaseHistory(self.server.store, direct).allows
+        )
         self.reports = Reports()
         self.auditor.takes_now = lambda node, name: self.machines[node].held.get(name)
-        self.release_ratio = self.rng.choice((0.0, 0.5, 0.5, 1.0))
+        self.operator = OperatorSays(
+            self.server.store,
+            scenario.nodes,
+            Random(f"operator {scenario.seed}"),
+            release_ratio=self.rng.choice((0.0, 0.5, 0.5, 1.0)),
+        )
         self.machines = {node: self._machine(node) for node in scenario.nodes}
         self.agents = {node: self._agent(node) for node in scenario.nodes}
         self.replicas = [self._replica(slot) for slot in range(scenario.replicas)]
+        self.adversary = Adversary(self)
         self._born = 0
         self._waiting: list[asyncio.Task[None]] = []
         self._restored = False
@@ -72,7 +83,13 @@ class World:
                 start_fail_rate=self.scenario.start_fail_rate,
             ),
         )
-        return Machine(node, runtime, self._about_to_start, self._about_to_resume)
+        return Machine(
+            node,
+            runtime,
+            self._about_to_start,
+            self._about_to_resume,
+            stop_seconds=self.scenario.stop_seconds,
+        )
 
     def _about_to_start(self, node: str, order: Order) -> None:
         twins = sum(machine.number_of(order.uid) for machine in self.machines.values())
@@ -89,7 +106,7 @@ class World:
         quota = {"sandboxes": limits.sandboxes, "createConcurrency": limits.creates}
         capacity = {"cpu": f"{limits.cpu_millis}m", "memory": str(limits.memory_bytes)}
         self.counts["agent started"] += 1
-        process = AgentProcess(
+        return AgentProcess(
             f"agent-{node}-{self.counts['agent started']}",
             server=self.server,
             reports=self.reports,
@@ -97,8 +114,6 @@ class World:
             setup=NodeSetup(spec={"capacity": capacity, "quota": quota}),
             rng=Random(self.rng.random()),
         )
-        process.release(self.release_ratio)
-        return process
 
     def _replica(self, slot: int) -> ReplicaProcess:
         self.counts["replica started"] += 1
@@ -106,12 +121,16 @@ class World:
             f"r{slot}-{self.counts['replica started']}",
             server=self.server,
             reports=self.reports,
-            policy=self.scenario.policy,
+            policy=self.policy,
             counts=self.counts,
             rng=Random(self.rng.random()),
         )
 
     # What befalls
+
+    def befall(self, name: str) -> None:
+        """Let one of the things happen that a scenario has a rate for."""
+        getattr(self if hasattr(self, name) else self.adversary, name)()
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> int:
         """Send a user's request, at once and without faults."""
@@ -140,15 +159,15 @@ class World:
 
     def silence(self) -> None:
         """Let a node's reports be lost for a while; its agent and machine go on."""
-        silence(self.rng, list(self.machines), self.reports, self._later)
+        silence(self.rng, list(self.machines), self.reports, self.later)
 
-    def _path(self, obj: Object) -> str:
+    def path(self, obj: Object) -> str:
         return REQUESTS.path(obj["metadata"]["name"], namespace=NAMESPACE)
 
     def delete(self) -> None:
         """Delete any request, finished ones too."""
         if requests := self.auditor.requests():
-            self.send("DELETE", self._path(self.rng.choice(requests)))
+            self.send("DELETE", self.path(self.rng.choice(requests)))
 
     def label(self) -> None:
         """Change metadata only: the version rises, the reservation stays."""
@@ -156,13 +175,13 @@ class World:
             obj = self.rng.choice(requests)
             labels = {"workload": "test", "touched": str(self.rng.random())}
             metadata = {**obj["metadata"], "labels": labels}
-            self.send("PUT", self._path(obj), {**obj, "metadata": metadata})
+            self.send("PUT", self.path(obj), {**obj, "metadata": metadata})
 
     def crash(self) -> None:
         """Kill a replica; another process takes its place a little later."""
         slot = self.rng.randrange(len(self.replicas))
         self._kill_replica(slot, lands=self.scenario.writes_land_after_crash)
-        self._later(self.rng.expovariate(0.5), lambda: self._revive(slot))
+        self.later(self.rng.expovariate(0.5), lambda: self._revive(slot))
 
     def _kill_replica(self, slot: int, *, lands: float) -> None:
         self.counts["replica killed"] += 1
@@ -179,7 +198,7 @@ class World:
             return
         self.counts["process paused"] += 1
         process.stop()
-        self._later(self.rng.choice((0.05, 0.5, 4.0, 9.0)) * self.rng.random(), process.go_on)
+        self.later(self.rng.choice((0.05, 0.5, 4.0, 9.0)) * self.rng.random(), process.go_on)
 
     def agent_crash(self) -> None:
         """Kill an agent and start it again on the same machine."""
@@ -213,7 +232,7 @@ class World:
             key, obj = self.rng.choice(readable)
             self.counts["request corrupted"] += 1
             store.put(key, {**obj, "status": {**obj["status"], "refusals": UNREADABLE}}, ADMIN)
-            self._later(self.rng.expovariate(0.3), lambda: self._mend(key))
+            self.later(self.rng.expovariate(0.3), lambda: self._mend(key))
 
     def _mend(self, key: Key) -> None:
         obj = self.server.store.objects.get(key)
@@ -225,7 +244,7 @@ class World:
         """Have a node emptied, in part or whole, and take that back a little later."""
         node = self.rng.choice(list(self.scenario.nodes))
         self._set_drain(node, self.rng.choice(("Unstarted", "All", "All")))
-        self._later(self.rng.expovariate(0.7), lambda: self._set_drain(node, "None"))
+        self.later(self.rng.expovariate(0.7), lambda: self._set_drain(node, "None"))
 
     def _set_drain(self, node: str, drain: str) -> None:
         obj = self.server.store.objects.get(Key(NODES_KEY, "", node))
@@ -241,19 +260,17 @@ class World:
             name, times = obj["metadata"]["name"], self.rng.choice((1, 1, 1, 1, 2, 7))
             self.counts["wish changed all the time"] += times > 2
             for number in range(times):
-                self._later(number * 0.2 * self.rng.random(), lambda: self._flip(name))
+                self.later(number * 0.2 * self.rng.random(), lambda: self._flip(name))
 
     def _flip(self, name: str) -> None:
         obj = self.server.store.objects.get(Key(REQUESTS_KEY, NAMESPACE, name))
         if obj is not None:
             spec = {**obj["spec"], "paused": not obj["spec"].get("paused", False)}
-            self.send("PUT", self._path(obj), {**obj, "spec": spec})
+            self.send("PUT", self.path(obj), {**obj, "spec": spec})
 
     def ratio(self) -> None:
         """Have the operator say another share that paused sandboxes give up."""
-        self.release_ratio = self.rng.choice((0.0, 0.25, 0.5, 1.0))
-        for agent in self.agents.values():
-            agent.release(self.release_ratio)
+        self.operator.change(self.rng.choice((0.0, 0.25, 0.5, 1.0)))
 
     def restore(self) -> None:
         """Restore etcd as the runbook says: nobody who remembers the future goes on."""
@@ -271,7 +288,7 @@ class World:
         self.replicas = [self._replica(slot) for slot in range(len(self.replicas))]
         self.agents = {node: self._agent(node) for node in self.agents}
 
-    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+    def later(self, seconds: float, act: Callable[[], None]) -> None:
         async def wait() -> None:
             await asyncio.sleep(seconds)
             act()
