@@ -22,6 +22,7 @@ from cubesched.cli.draining import (
     going,
     seconds_since,
 )
+from cubesched.cli.options import object_name
 from cubesched.cli.output import add_output_option, age, print_data, print_table
 from cubesched.core.errors import ApiError, UsageError
 from cubesched.fleet.drainage import drainage
@@ -55,7 +56,7 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = add_command(subparsers, "drain", details=_DETAILS, examples=_EXAMPLES)
     add = parser.add_argument
-    add("node", metavar="NODE", help="name of a SandboxNode")
+    add("node", type=object_name, metavar="NODE", help="name of a SandboxNode")
     what = parser.add_mutually_exclusive_group()
     for flag, drain, text in (
         ("--unstarted", "Unstarted", "move only what has not begun to start (default)"),

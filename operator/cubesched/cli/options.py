@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 MAX_PREFIX_CHARS: Final = 200
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _PREFIX: Final = re.compile(r"([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*([a-z0-9][-a-z0-9]*)?")
 
 
@@ -43,9 +44,19 @@ def name_prefix(text: str) -> str:
     return text
 
 
+def object_name(text: str) -> str:
+    """Read the name of an object: what is none would make another path of the URL."""
+    if not _NAME.fullmatch(text):
+        raise ArgumentTypeError(
+            f"{text!r} is no object name: use at most 253 of a-z, 0-9, '-' and '.', beginning and"
+            " ending with a letter or digit"
+        )
+    return text
+
+
 def request_name(text: str) -> tuple[str, str]:
     """Read NAMESPACE/NAME, or NAME in the namespace default."""
     namespace, slash, name = text.rpartition("/")
     if not name or (slash and not namespace) or "/" in namespace:
         raise ArgumentTypeError(f"{text!r} is not of the form NAMESPACE/NAME")
-    return namespace or "default", name
+    return object_name(namespace or "default"), object_name(name)

@@ -4,7 +4,7 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from cubesched.cli.options import name_prefix, share, whole_number
+from cubesched.cli.options import name_prefix, object_name, request_name, share, whole_number
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("007", 7), ("10", 10)])
@@ -33,3 +33,17 @@ def test_a_prefix_may_begin_any_object_name(text: str) -> None:
 def test_a_prefix_that_begins_no_object_name_is_refused(text: str) -> None:
     with pytest.raises(ArgumentTypeError, match="begins no object name"):
         name_prefix(text)
+
+
+@pytest.mark.parametrize("text", ["", "..", "../x", "n1/status", "n1?x=1", "N1", "n1-", "a" * 254])
+def test_what_names_no_object_is_refused_before_it_is_part_of_a_path(text: str) -> None:
+    with pytest.raises(ArgumentTypeError):
+        object_name(text)
+    with pytest.raises(ArgumentTypeError):
+        request_name(f"default/{text}")
+
+
+@pytest.mark.parametrize("text", ["n", "node-1.z", "a" * 253])
+def test_the_name_of_an_object_is_taken(text: str) -> None:
+    assert object_name(text) == text
+    assert request_name(f"ns/{text}") == ("ns", text)
