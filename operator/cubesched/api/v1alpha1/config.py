@@ -88,7 +88,7 @@ class QueueSettings(Model):
     max_backoff: Annotated[str, DurationBetween("10ms", "1h")] = "10s"
     """Most that the least time grows to. Default: 10s."""
     flush_interval: Annotated[str, DurationBetween("1s", "1h")] = "60s"
-    """Every request that waits is tried at least this often. Default: 60s."""
+    """Every request that waits is tried about this often. Default: 60s."""
 
     @model_validator(mode="after")
     def _backoff_can_grow(self) -> QueueSettings:
