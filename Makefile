@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --generate-hashes --universal \
 	--python-version 3.11 --no-emit-index-url --custom-compile-command "make requirements"
 
-.PHONY: help demo test servers lint format unit e2e bench-decision bench-relay bench-redis \
+.PHONY: help demo test servers lint format unit e2e bench-decision bench-relay bench-redis bench-explain bench-waiting \
 	requirements generate clean
 
 help: ## Show this list
@@ -57,6 +57,12 @@ bench-relay: servers ## Measure what watching agents cost the API server, with a
 
 bench-redis: $(READY) ## Measure a pass over all nodes' reports in Redis: one JSON object a line
 	@$(BIN)/python benchmarks/nodemetrics.py $(ARGS)
+
+bench-explain: servers ## Time `cubesched explain` on 5,000 nodes: one JSON object a line
+	@$(BIN)/python benchmarks/explain.py $(ARGS)
+
+bench-waiting: servers ## Measure memory, and placing beside 2,000 hopeless requests
+	@$(BIN)/python benchmarks/waiting.py $(ARGS)
 
 requirements: $(READY) ## Pin the newest allowed version of every package, with hashes
 	$(COMPILE) --upgrade --output-file requirements.txt
