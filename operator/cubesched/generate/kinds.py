@@ -50,8 +50,8 @@ class Kind:
 AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 
 
-def _condition(kind: str) -> str:
-    return f'.status.conditions[?(@.type=="{kind}")].status'
+def _condition(kind: str, field: str = "status") -> str:
+    return f'.status.conditions[?(@.type=="{kind}")].{field}'
 
 
 PROFILE: Final = Kind(
@@ -123,6 +123,12 @@ REQUEST: Final = Kind(
             "Reason",
             '.status.conditions[?(@.status=="False")].reason',
             what="Why it is not scheduled, or once it is, why not running; empty when it runs",
+        ),
+        Column(
+            "Blocked",
+            _condition("ResumeBlocked", "reason"),
+            is_wide=True,
+            what="Why a paused one is not resumed; empty when nothing is in the way",
         ),
         Column("Attempts", ".status.attempts", "integer", what="Decisions so far"),
         Column("CPU", ".spec.resources.cpu", is_wide=True, what="Cores asked for"),

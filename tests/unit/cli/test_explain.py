@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -45,8 +46,11 @@ def test_one_that_waits_reads_from_what_it_asks_to_what_would_help(
         nextAttemptTime=timestamp(time.time() + 45.9),
     )
 
+    # A busy machine takes seconds from the stamp to the print.
+    out = re.sub("within [34][0-9]s", "within 45s", printed(capsys, found(objects(waits))))
+
     assert (
-        printed(capsys, found(objects(waits)))
+        out
         == """\
 Request   default/r1 is Pending, 3 attempts, tried again within 45s
 Asks for  cpu 12000m, memory 1Gi, instanceType cubebox
