@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cubesched.api.conditions import put_condition, stored_conditions, without_condition
+from cubesched.api.conditions import stored_conditions, with_condition, without_condition
 from cubesched.fleet.entries import Weight
 
 Status = dict[str, Any]
@@ -16,22 +16,6 @@ MAX_REFUSALS: Final = 8
 MAX_REFUSAL_CHARS: Final = 256
 _OF_A_SANDBOX: Final = frozenset({"Ready", "ResumeBlocked"})
 _OFF_THE_NODE: Final = ("nodeName", "reservation", "sandboxID", "endpoint")
-
-
-def with_condition(
-    status: Status, kind: str, *, value: str, reason: str, message: str, generation: int, now: str
-) -> Status:
-    """Return `status` with one condition set; its transition time moves only with its value."""
-    conditions = put_condition(
-        status.get("conditions"),
-        kind,
-        value=value,
-        reason=reason,
-        message=message,
-        generation=generation,
-        now=now,
-    )
-    return {**status, "conditions": conditions}
 
 
 def starting(status: Status, *, generation: int, now: str) -> Status:
@@ -63,15 +47,8 @@ def confirmed(status: Status, *, node: str, generation: int, now: str) -> Status
 
 def running(status: Status, *, sandbox: str, endpoint: str, generation: int, now: str) -> Status:
     """Report that the sandbox runs and where it is reached."""
-    return with_condition(
-        {**status, "phase": "Running", "sandboxID": sandbox, "endpoint": endpoint},
-        "Ready",
-        value="True",
-        reason="Running",
-        message="the sandbox runs",
-        generation=generation,
-        now=now,
-    )
+    placed = {**status, "sandboxID": sandbox, "endpoint": endpoint}
+    return _running(placed, generation=generation, now=now)
 
 
 def paused(status: Status, *, keeping: Weight, generation: int, now: str) -> Status:
@@ -84,8 +61,12 @@ def paused(status: Status, *, keeping: Weight, generation: int, now: str) -> Sta
 def resumed(status: Status, *, generation: int, now: str) -> Status:
     """Report that a paused sandbox runs again; the stamp of its pause is over."""
     reservation = {k: v for k, v in status["reservation"].items() if k != "paused"}
+    return _running({**status, "reservation": reservation}, generation=generation, now=now)
+
+
+def _running(status: Status, *, generation: int, now: str) -> Status:
     return with_condition(
-        {**status, "phase": "Running", "reservation": reservation},
+        {**status, "phase": "Running"},
         "Ready",
         value="True",
         reason="Running",

@@ -73,6 +73,29 @@ def _leaving_place(stored: list[Condition], kind: str) -> list[Condition]:
     return list(of_type.values())
 
 
+def with_condition(
+    status: Mapping[str, Any],
+    kind: str,
+    *,
+    value: str,
+    reason: str,
+    message: str,
+    generation: int,
+    now: str,
+) -> dict[str, Any]:
+    """Return a whole status with one condition set; its time moves only with its value."""
+    conditions = put_condition(
+        status.get("conditions"),
+        kind,
+        value=value,
+        reason=reason,
+        message=message,
+        generation=generation,
+        now=now,
+    )
+    return {**status, "conditions": conditions}
+
+
 def without_condition(stored: object, kind: str) -> list[Condition]:
     """Return the stored conditions without the one of this kind."""
     return [known for known in stored_conditions(stored) if known.get("type") != kind]

@@ -132,9 +132,8 @@ class Entry:
     @cached_property
     def wishes(self) -> Wishes:
         """What its client asks beside a node; nothing when the spec is unreadable."""
-        try:
-            spec = _SPEC.decode(self.spec_raw)
-        except msgspec.MsgspecError:
+        spec = self._spec_or_none()
+        if spec is None:
             return NO_WISHES
         found = Wishes(
             is_paused=spec.paused,
@@ -147,18 +146,14 @@ class Entry:
     @cached_property
     def template_id(self) -> str:
         """spec.templateID; empty without one or when the spec is unreadable."""
-        try:
-            return _SPEC.decode(self.spec_raw).template_id
-        except msgspec.MsgspecError:
-            return ""
+        spec = self._spec_or_none()
+        return spec.template_id if spec else ""
 
     @property
     def images(self) -> tuple[str, ...]:
         """spec.images, each once; none when the spec is unreadable."""
-        try:
-            return tuple(dict.fromkeys(_SPEC.decode(self.spec_raw).images))
-        except msgspec.MsgspecError:
-            return ()
+        spec = self._spec_or_none()
+        return tuple(dict.fromkeys(spec.images)) if spec else ()
 
     def request(self, *, attempt: int, refused_nodes: tuple[str, ...]) -> Request:
         """Return what the pipeline sees of it, with exact sizes rounded up.
@@ -196,10 +191,14 @@ class Entry:
 
     def priority(self) -> int:
         """Return spec.priority, 0 when the spec is unreadable."""
+        spec = self._spec_or_none()
+        return spec.priority if spec else 0
+
+    def _spec_or_none(self) -> RequestSpec | None:
         try:
-            return _SPEC.decode(self.spec_raw).priority
+            return _SPEC.decode(self.spec_raw)
         except msgspec.MsgspecError:
-            return 0
+            return None
 
     def _spec(self) -> RequestSpec:
         try:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from cubesched.api.conditions import put_condition, without_condition
+from cubesched.api.conditions import with_condition, without_condition
 from cubesched.api.timestamps import timestamp
 from cubesched.core.decision import Reason, ResumeReason
 from cubesched.core.scheduler_settings import Confirmation
 from cubesched.fleet.entries import Entry, Weight
+from cubesched.fleet.objects import plain
 
 Status = dict[str, Any]
 SCHEDULED, READY, RESUME_BLOCKED = "Scheduled", "Ready", "ResumeBlocked"
@@ -30,23 +29,22 @@ _OF_PLACEMENT = ("nodeName", "reservation", "sandboxID", "endpoint", "score")
 
 def copied(entry: Entry) -> Status:
     """Return the entry's status as it is stored, to be changed."""
-    stored = msgspec.json.decode(entry.status_raw)
-    return stored if isinstance(stored, dict) else {}
+    return plain(entry.status_raw)
 
 
-def set_condition(
+def _saying(
     status: Status,
-    kind: str,
-    value: str,
+    generation: int,
+    condition: tuple[str, str],
     *,
     reason: str,
     message: str,
     wall: float,
-    generation: int,
-) -> None:
-    """Put one condition in place; its transition time changes only with its value."""
-    status["conditions"] = put_condition(
-        status.get("conditions"),
+) -> Status:
+    """Return the status with a condition, (type, status), of this generation of the spec."""
+    kind, value = condition
+    return with_condition(
+        status,
         kind,
         value=value,
         reason=reason,
@@ -118,16 +116,14 @@ def _bind(status: Status, *, line: str, wall: float, generation: int) -> Status:
     status["phase"] = "Bound"
     if line:
         status["explanation"] = line
-    set_condition(
+    return _saying(
         status,
-        SCHEDULED,
-        "True",
+        generation,
+        (SCHEDULED, "True"),
         reason="Bound",
         message=f"bound to {status['nodeName']}",
         wall=wall,
-        generation=generation,
     )
-    return status
 
 
 def given_back(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
@@ -149,16 +145,14 @@ def given_back(entry: Entry, *, reason: str, message: str, wall: float) -> Statu
 def resume_blocked(entry: Entry, *, reason: ResumeReason, message: str, wall: float) -> Status:
     """Return why a paused sandbox is not resumed; everything of its placement stays."""
     status = copied(entry)
-    set_condition(
+    return _saying(
         status,
-        RESUME_BLOCKED,
-        "True",
+        entry.generation,
+        (RESUME_BLOCKED, "True"),
         reason=reason,
         message=message,
         wall=wall,
-        generation=entry.generation,
     )
-    return status
 
 
 def resuming(
@@ -195,32 +189,14 @@ def pending(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
         status.pop(key, None)
     status["phase"] = "Pending"
     status["conditions"] = without_condition(status.get("conditions"), READY)
-    set_condition(
-        status,
-        SCHEDULED,
-        "False",
-        reason=reason,
-        message=message,
-        wall=wall,
-        generation=entry.generation,
-    )
-    return status
+    return _unscheduled(status, entry, reason=reason, message=message, wall=wall)
 
 
 def evicting(entry: Entry, *, reason: str, message: str, wall: float) -> Status:
     """Evict, Running or Paused -> Evicting: it counts until its agent has stopped it."""
     status = unblocked(entry)
     status["phase"] = "Evicting"
-    set_condition(
-        status,
-        SCHEDULED,
-        "False",
-        reason=reason,
-        message=message,
-        wall=wall,
-        generation=entry.generation,
-    )
-    return status
+    return _unscheduled(status, entry, reason=reason, message=message, wall=wall)
 
 
 def failed(entry: Entry, *, condition: str, reason: str, message: str, wall: float) -> Status:
@@ -228,31 +204,27 @@ def failed(entry: Entry, *, condition: str, reason: str, message: str, wall: flo
     status = unblocked(entry)
     status.update(phase="Failed", finishedTime=timestamp(wall))
     status.pop("nextAttemptTime", None)
-    set_condition(
+    return _saying(
         status,
-        condition,
-        "False",
+        entry.generation,
+        (condition, "False"),
         reason=reason,
         message=message,
         wall=wall,
-        generation=entry.generation,
     )
-    return status
 
 
 def node_silent(entry: Entry, *, message: str, wall: float) -> Status:
     """Keep the phase of what an agent has claimed, Ready or not: nobody knows whether it runs."""
     status = copied(entry)
-    set_condition(
+    return _saying(
         status,
-        READY,
-        "False",
+        entry.generation,
+        (READY, "False"),
         reason=Reason.NODE_LOST,
         message=message,
         wall=wall,
-        generation=entry.generation,
     )
-    return status
 
 
 def node_heard(entry: Entry, *, wall: float) -> Status:
@@ -260,16 +232,14 @@ def node_heard(entry: Entry, *, wall: float) -> Status:
     status = copied(entry)
     is_paused = entry.phase == "Paused" or (entry.phase == "Evicting" and _is_weighed_paused(entry))
     reason = "Paused" if is_paused else "Starting" if entry.phase == "Starting" else "Running"
-    set_condition(
+    return _saying(
         status,
-        READY,
-        "True" if reason == "Running" else "False",
+        entry.generation,
+        (READY, "True" if reason == "Running" else "False"),
         reason=reason,
         message=_READY_TEXTS[reason],
         wall=wall,
-        generation=entry.generation,
     )
-    return status
 
 
 def _is_weighed_paused(entry: Entry) -> bool:
@@ -305,16 +275,12 @@ def waiting(
             status[key] = value
         else:
             status.pop(key, None)
-    set_condition(
-        status,
-        SCHEDULED,
-        "False",
-        reason=reason,
-        message=message,
-        wall=wall,
-        generation=entry.generation,
-    )
-    return status
+    return _unscheduled(status, entry, reason=reason, message=message, wall=wall)
+
+
+def _unscheduled(status: Status, entry: Entry, *, reason: str, message: str, wall: float) -> Status:
+    told = (SCHEDULED, "False")
+    return _saying(status, entry.generation, told, reason=reason, message=message, wall=wall)
 
 
 def _shown(score: float) -> str:
