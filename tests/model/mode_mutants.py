@@ -9,10 +9,10 @@ CLAIM_BEFORE_ACKNOWLEDGED = Mutant(
     "agent",
     (
         Edit(
-            "agent/nodeagent.py",
-            "            if self._confirming.may_claim(entry):\n",
-            """            if self._confirming.may_claim(entry):
-                await self._room.admit(order)
+            "agent/steps.py",
+            "            if self.confirming.may_claim(entry):\n",
+            """            if self.confirming.may_claim(entry):
+                await self.room.admit(order)
                 await self._create(order)
 """,
         ),

@@ -223,11 +223,11 @@ GIVE_BACK_BEFORE_STOPPING = Mutant(
     "draining",
     (
         Edit(
-            "agent/nodeagent.py",
+            "agent/steps.py",
             """        await self._let_go(sandbox)
-        await self._statuses.write(entry, statuses.evicted)
+        await self.statuses.write(entry, statuses.evicted)
 """,
-            """        await self._statuses.write(entry, statuses.evicted)
+            """        await self.statuses.write(entry, statuses.evicted)
         await asyncio.sleep(0.5)
         await self._let_go(sandbox)
 """,
@@ -291,12 +291,12 @@ RESUME_WITHOUT_A_RESERVATION = Mutant(
     "pausing",
     (
         Edit(
-            "agent/nodeagent.py",
+            "agent/steps.py",
             """        if await self._is_there(entry):
-            await self._pausing.keep_paused(entry)
+            await self.pausing.keep_paused(entry)
 """,
             """        if await self._is_there(entry) and entry.wishes.is_paused:
-            await self._pausing.keep_paused(entry)
+            await self.pausing.keep_paused(entry)
         elif not entry.wishes.is_paused:
             await self._resume(entry)
 """,

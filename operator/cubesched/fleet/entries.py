@@ -13,6 +13,7 @@ from cubesched.api.timestamps import parsed
 from cubesched.core.request import Request, Toleration
 from cubesched.fleet.objects import RequestMeta, RequestSpec, RequestStatus, ReservationStatus
 from cubesched.fleet.sandboxes import sandbox_name, uid_in
+from cubesched.fleet.wishes import NO_WISHES, Wishes, wishes_of
 
 _META = msgspec.json.Decoder(RequestMeta)
 _SPEC = msgspec.json.Decoder(RequestSpec)
@@ -36,25 +37,6 @@ class Weight:
 
 
 NOTHING = Weight()
-
-
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a client may ask of a request at any time, beside a node."""
-
-    is_paused: bool = False
-    gates: tuple[str, ...] = ()
-    shutdown_seconds: float | None = None
-    """Unix time at which it is to end."""
-    ttl_seconds: int | None = None
-    """After its end, until it is deleted."""
-
-    def is_over(self, wall: float) -> bool:
-        """Tell whether the time at which it is to end has come."""
-        return self.shutdown_seconds is not None and self.shutdown_seconds <= wall
-
-
-NO_WISHES = Wishes()
 
 
 @dataclass(frozen=True)
@@ -133,15 +115,7 @@ class Entry:
     def wishes(self) -> Wishes:
         """What its client asks beside a node; nothing when the spec is unreadable."""
         spec = self._spec_or_none()
-        if spec is None:
-            return NO_WISHES
-        found = Wishes(
-            is_paused=spec.paused,
-            gates=tuple(gate.name for gate in spec.scheduling_gates),
-            shutdown_seconds=parsed(spec.shutdown_time),
-            ttl_seconds=spec.ttl_seconds_after_finished,
-        )
-        return NO_WISHES if found == NO_WISHES else found
+        return wishes_of(spec) if spec else NO_WISHES
 
     @cached_property
     def template_id(self) -> str:
@@ -194,17 +168,17 @@ class Entry:
         spec = self._spec_or_none()
         return spec.priority if spec else 0
 
-    def _spec_or_none(self) -> RequestSpec | None:
-        try:
-            return _SPEC.decode(self.spec_raw)
-        except msgspec.MsgspecError:
-            return None
-
     def _spec(self) -> RequestSpec:
         try:
             return _SPEC.decode(self.spec_raw)
         except msgspec.MsgspecError as error:
             raise InvalidSpec(f"spec: {error}") from error
+
+    def _spec_or_none(self) -> RequestSpec | None:
+        try:
+            return self._spec()
+        except InvalidSpec:
+            return None
 
 
 def _size(name: str, parse: Any, value: Any, *, least: int = 1) -> int:

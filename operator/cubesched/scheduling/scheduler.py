@@ -21,6 +21,7 @@ from cubesched.scheduling.pace import Pace
 from cubesched.scheduling.parts import parts_of
 from cubesched.scheduling.ports import Clock, Events, Meter, Policy, Remover, Writer
 from cubesched.scheduling.queue import Item, Queue
+from cubesched.scheduling.queueing import Queueing
 from cubesched.scheduling.reporter import Reporter
 from cubesched.scheduling.reservations import Plan, Reservations
 from cubesched.scheduling.waking import Waking
@@ -85,6 +86,16 @@ class Scheduler:
         self.parts = (self.modes, *parts_of(means))
         self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
         self.waking = Waking(self.queue, self.attempts, clock, self._not_before, self.reporter.note)
+        self.queueing = Queueing(
+            queue=self.queue,
+            ledger=fleet.ledger,
+            inflight=self.inflight,
+            waking=self.waking,
+            reporter=self.reporter,
+            counting=self.counting,
+            clock=clock,
+            owns=self.owns,
+        )
         self._turn = asyncio.Event()
         self._turned_at = clock.monotonic()
         self.stopping = False
@@ -108,52 +119,9 @@ class Scheduler:
         self.reservations.meet(change)
         for part in self.parts:
             part.meet(change)
-        self._queue_up(change)
+        self.queueing.meet(change)
         self.counting.meet(change)
         self._turn.set()
-
-    def _queue_up(self, change: Change) -> None:
-        entry, item = change.after, self.queue.items.get(change.uid)
-        if entry is None or entry.phase not in {"Pending", "Reserved"}:
-            self._forget(change.uid)
-        elif entry.phase == "Reserved":
-            if item is not None:
-                self.queue.set_busy(item)
-        elif item is None:
-            if self.owns(entry.uid):
-                self._take_up(entry)
-        elif change.before is not None:
-            self._back_to_pending(item, change.before, entry)
-
-    def _take_up(self, entry: Entry) -> None:
-        item = Item(
-            uid=entry.uid,
-            priority=entry.priority(),
-            created=entry.created,
-            since=self.counting.first_seen.setdefault(entry.uid, self.clock.monotonic()),
-            attempts=entry.status.attempts,
-        )
-        self.queue.add(item)
-
-    def _back_to_pending(self, item: Item, before: Entry, entry: Entry) -> None:
-        """Put a request back that was reserved, or that its owner has changed."""
-        item.attempts = max(item.attempts, entry.status.attempts)
-        if before.phase != "Pending":
-            reason = next((c.reason for c in entry.status.conditions if c.type == "Scheduled"), "")
-            if reason == Reason.CONFLICT:
-                self.queue.conflict_hold(item, self.clock.monotonic())
-            else:
-                self.queue.make_ready(item)
-        elif (before.generation, before.labels) != (entry.generation, entry.labels):
-            item.priority, item.rejections = entry.priority(), 0
-            self.queue.make_ready(item)
-        elif item.where == "busy" and entry.uid not in self.inflight:
-            self.queue.make_ready(item)
-
-    def _forget(self, uid: str) -> None:
-        self.queue.forget(uid)
-        self.reporter.forget(uid)
-        self.waking.forget(uid)
 
     # Membership and policy
 
@@ -162,22 +130,13 @@ class Scheduler:
         self.members = tuple(members)
         self.attempts.alone = len(self.members) < 2
         self.fleet.share(replica=self.identity, members=self.members)
-        for entry in self.fleet.ledger.entries.values():
-            if entry.phase != "Pending":
-                continue
-            mine, known = self.owns(entry.uid), entry.uid in self.queue.items
-            if mine and not known:
-                self._take_up(entry)
-            elif known and not mine and entry.uid not in self.inflight:
-                self._forget(entry.uid)
+        self.queueing.share_changed()
         self._turn.set()
 
     def policy_changed(self) -> None:
         """Apply a new policy set: its limits to the fleet, and everything that waits is tried."""
         self.fleet.configure(self.settings)
-        for item in list(self.queue.items.values()):
-            if item.where == "parked":
-                self.queue.make_ready(item)
+        self.queueing.wake_all()
         self._turn.set()
 
     # The loop

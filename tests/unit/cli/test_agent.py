@@ -5,7 +5,8 @@ import argparse
 import pytest
 
 from cubesched.cli import Parser, main
-from cubesched.cli.agent import behaviour_of, machines_of, register
+from cubesched.cli.agent import register
+from cubesched.cli.agent_options import behaviour_of, machines_of
 from cubesched.core.errors import UsageError
 from cubesched.fleet.entries import Weight
 

@@ -13,7 +13,8 @@ from tests.unit.fleet.objects import (
     as_json,
 )
 
-from cubesched.fleet.entries import NO_WISHES, InvalidSpec, Wishes, read_entry
+from cubesched.fleet.entries import InvalidSpec, read_entry
+from cubesched.fleet.wishes import NO_WISHES, Wishes
 
 
 def test_a_request_that_was_never_touched_is_pending() -> None:
