@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -331,6 +331,96 @@ def test_an_agent_writes_only_the_node_of_its_name(kubectl: Kubectl, node: str) 
     else:
         told = "the agent of another may not write SandboxNode own"
         assert [told in answer.stderr for answer in answers] == [True, True, True]
+
+
+SINCE = {"message": "", "lastTransitionTime": "2026-11-30T10:00:00Z"}
+READY = {"type": "Ready", "status": "True", "reason": "AgentReady", **SINCE}
+STOPPED = {"type": "Ready", "status": "False", "reason": "AgentStopped", **SINCE}
+QUARANTINED = {"type": "Quarantined", "status": "True", "reason": "RepeatedRefusals", **SINCE}
+SHOWN: Status = {
+    "conditions": [READY, QUARANTINED],
+    "schedulable": "Quarantined",
+    "metricsTime": "2026-11-30T10:00:00Z",
+    "allocated": {
+        "cpu": "2",
+        "memory": "1Gi",
+        "systemDisk": "0",
+        "sandboxes": 1,
+        "creating": 0,
+    },
+    "effectiveCapacity": {
+        "cpu": "4",
+        "memory": "8Gi",
+        "sandboxes": 3000,
+        "createConcurrency": 100,
+        "pausedResourceReleaseRatio": 0.0,
+    },
+    "templates": ["t1"],
+}
+
+
+@pytest.fixture
+def shown_node(kubectl: Kubectl) -> Iterator[Callable[[Status], str]]:
+    """Yield what writes a node's status as its agent, over SHOWN, and returns what is said."""
+    body = {
+        "apiVersion": "cubesched.io/v1alpha1",
+        "kind": "SandboxNode",
+        "metadata": {"name": "shown"},
+        "spec": {"capacity": {"cpu": 4, "memory": "8Gi"}},
+    }
+    kubectl("create", "-f", "-", input=json.dumps(body))
+
+    def put(status: Status, *who: str) -> str:
+        stored = json.loads(kubectl("get", "sbn", "shown", "-o", "json").stdout)
+        text = json.dumps({**stored, "status": status})
+        answer = kubectl(
+            "replace", "--subresource=status", "-f", "-", *who, input=text, check=False
+        )
+        return answer.stderr
+
+    assert put(SHOWN) == ""
+    yield lambda status: put(status, *agent_of("shown"))
+    kubectl("delete", "sbn", "shown")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"conditions": [STOPPED, QUARANTINED]},
+        {"conditions": [QUARANTINED, READY]},
+        {"templates": [], "images": [{"name": "app:1", "sizeBytes": 5}]},
+        {"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]},
+    ],
+)
+def test_an_agent_writes_its_part_of_its_nodes_status(
+    shown_node: Callable[[Status], str], changed: Status
+) -> None:
+    assert shown_node({**SHOWN, **changed}) == ""
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"conditions": [READY]}, "no condition of its SandboxNode but Ready"),
+        (
+            {"conditions": [READY, {**QUARANTINED, "status": "False"}]},
+            "no condition of its SandboxNode but Ready",
+        ),
+        ({"schedulable": "True"}, "may not write status.schedulable"),
+        ({"allocated": {**SHOWN["allocated"], "cpu": "0"}}, "may not write status.allocated"),
+        ({"effectiveCapacity": None}, "may not write status.effectiveCapacity"),
+        (
+            {"effectiveCapacity": {**SHOWN["effectiveCapacity"], "cpu": "64"}, "metricsTime": None},
+            "may not write status.effectiveCapacity, status.metricsTime",
+        ),
+    ],
+)
+def test_an_agent_leaves_what_the_operator_says_of_its_node(
+    shown_node: Callable[[Status], str], changed: Status, told: str
+) -> None:
+    status = {name: value for name, value in {**SHOWN, **changed}.items() if value is not None}
+
+    assert told in shown_node(status)
 
 
 @pytest.mark.parametrize("verb", ["create", "delete", "update"])

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from cubesched.generate.admission import (
-    AGENT_TRANSITIONS,
-    MUTABLE_SPEC,
-    RETURN_CLEARS,
-    admission,
-)
+from cubesched.generate.admission import MUTABLE_SPEC, admission
+from cubesched.generate.agent_rules import AGENT_TRANSITIONS, RETURN_CLEARS
 from cubesched.generate.crds import object_schema
 from cubesched.generate.kinds import REQUEST
 
