@@ -104,12 +104,12 @@ CONFIRM_WITHOUT_ID = Mutant(
     (
         Edit(
             "adapters/cluster/writes.py",
-            """            return await _send(
+            """            return await send(
                 self._transport,
                 "PUT",
 """,
             """            if status.get("phase") == "Bound":
-                return await _send(
+                return await send(
                     self._transport,
                     "PATCH",
                     self._resource.path(name, namespace=namespace, subresource="status"),
@@ -117,7 +117,7 @@ CONFIRM_WITHOUT_ID = Mutant(
                     body=b'{"status": {"phase": "Bound"}}',
                     content_type="application/merge-patch+json",
                 )
-            return await _send(
+            return await send(
                 self._transport,
                 "PUT",
 """,
@@ -244,11 +244,11 @@ KEEP_THE_ID_ON_A_RESUME = Mutant(
             "scheduling/reservations.py",
             """            reservation_id=self.new_id(),
             replica=self.identity,
-            wall=self.clock.wall(),
+            confirmation=self.modes.exact,
 """,
             """            reservation_id=entry.reservation_id,
             replica=self.identity,
-            wall=self.clock.wall(),
+            confirmation=self.modes.exact,
 """,
         ),
     ),

@@ -22,7 +22,7 @@ from cubesched.core.decision import Reason, ResumeReason
 from cubesched.core.selection import OWN_NODES_WINDOW
 from cubesched.fleet.metrics import SKEW_SECONDS
 from cubesched.fleet.metrics_layout import DTYPE
-from cubesched.generate.admission import AGENT_TRANSITIONS
+from cubesched.generate.agent_rules import AGENT_TRANSITIONS
 from cubesched.handlers import node_statuses
 from cubesched.handlers.node_conditions import CONDITIONS
 from cubesched.handlers.node_status import SCHEDULABLE
