@@ -227,7 +227,9 @@ GIVE_BACK_BEFORE_STOPPING = Mutant(
             """        await self._let_go(sandbox)
         await self.statuses.write(entry, statuses.evicted)
 """,
-            """        await self.statuses.write(entry, statuses.evicted)
+            """        import asyncio
+
+        await self.statuses.write(entry, statuses.evicted)
         await asyncio.sleep(0.5)
         await self._let_go(sandbox)
 """,
