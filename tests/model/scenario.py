@@ -55,7 +55,7 @@ TROUBLES: Mapping[str, Mapping[str, float]] = {
     "late": {"pause": 2.0, "crash": 0.5, "restore": 0.0},
     "unreadable": {"corrupt": 1.0, "compact": 1.0, "crash": 0.3, "restore": 0.0},
     "pausing": {"wish": 6.0, "ratio": 0.3, "pause": 1.0, "agent_crash": 0.3, "restore": 0.0},
-    "dying": {"silence": 1.5, "pause": 1.0, "agent_crash": 0.3, "delete": 0.3, "restore": 0.0},
+    "dying": {"silence": 0.8, "pause": 1.0, "agent_crash": 0.3, "delete": 0.3, "restore": 0.0},
     "draining": {"drain": 1.5, "pause": 1.0, "agent_crash": 0.5, "delete": 0.3, "restore": 0.0},
     "agent": {
         "agent_crash": 0.4,

@@ -150,8 +150,11 @@ class Resuming:
         entries = self.means.fleet.ledger.entries
         in_turn = sorted(uids, key=lambda uid: self.asks[uid].rank)
         for uid in in_turn[:LOOKS_AT_ONCE]:
+            entry = entries.get(uid)
+            if entry is None or not _still_asks(entry, self.asks[uid]):
+                continue  # a list has changed it, and its own change is still to be followed
             if self.means.owns(uid):
-                self._act(entries[uid], self.asks[uid])
+                self._act(entry, self.asks[uid])
             else:
                 self._later.pop(uid, None)
         for uid in in_turn[LOOKS_AT_ONCE:]:
@@ -215,6 +218,12 @@ class Resuming:
                 entry, reason=why.reason, message=why.message, wall=self.means.clock.wall()
             )
         self.upkeep.mark(entry, status)
+
+
+def _still_asks(entry: Entry, ask: Ask) -> bool:
+    """Tell whether a request is as it was followed: paused, and to be resumed if it asked so."""
+    is_paused = entry.phase == "Paused" and not entry.unreadable
+    return is_paused and not (ask.node and entry.wishes.is_paused)
 
 
 def _blocked_condition(entry: Entry) -> tuple[str, str] | None:

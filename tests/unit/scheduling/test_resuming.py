@@ -497,3 +497,31 @@ async def test_very_many_are_looked_at_a_part_at_a_time_and_each_is_told(world: 
         "InsufficientCapacity"
     }
     assert not part._later
+
+
+@pytest.mark.parametrize("became", ["deleted", "Succeeded", "Running", "paused for good"])
+@in_world()
+async def test_what_changed_while_the_stream_was_broken_is_not_resumed(
+    world: World, became: str
+) -> None:
+    world.start()
+    others(world, 7900)
+    paused(world)
+    await settle()
+    assert blocked_by(world)[0] == "InsufficientCapacity"
+    written = len(world.server.puts)
+
+    world.cut_off = True
+    world.server.patch_status("others", phase="Succeeded")
+    if became == "deleted":
+        world.server.delete("r1")
+    elif became == "paused for good":
+        world.server.change("r1", spec={"paused": True})
+    else:
+        world.server.patch_status("r1", phase=became)
+    world.cut_off = False
+    world.list_anew()  # room has come on the node before it is seen what became of r1
+    await settle()
+
+    assert all(put.status["phase"] == "Paused" for put in world.server.puts[written:])
+    assert world.is_at_rest()
