@@ -121,6 +121,8 @@ class _Placed(NamedTuple):
     weight: Amount
     is_confirmed: bool
     """It has its node for certain, also while it is reserved there to be resumed."""
+    is_direct: bool
+    """Nobody confirmed it: it may be too much, which is no violation."""
 
 
 @dataclass(slots=True)
@@ -130,18 +132,24 @@ class RequestAudit:
     limits: NodeLimits
     violations: Violations
     over_committed: set[str] = field(default_factory=set)
+    over_dispatched: set[str] = field(default_factory=set)
+    """Nodes that at some time held too much together with what was bound directly."""
+    directly_bound: set[str] = field(default_factory=set)
+    """Requests, by uid, that were ever bound without a confirmation."""
     revisions: int = 0
     _requests: dict[str, _Placed] = field(default_factory=dict)
     _used: defaultdict[str, Amount] = field(default_factory=lambda: defaultdict(Amount))
+    _direct: defaultdict[str, Amount] = field(default_factory=lambda: defaultdict(Amount))
+    """By what was bound directly; it is not in `_used`."""
 
     def replace_all(self, objects: list[Mapping[str, Any]]) -> None:
         """Take a whole list; what happened between two lists is not judged."""
         self._requests = {o["metadata"]["uid"]: _placed(o) for o in objects}
         self._used.clear()
-        for request in self._requests.values():
-            if request.is_confirmed:
-                self._used[request.node] = self._used[request.node].plus(request.weight)
-        for node in list(self._used):
+        self._direct.clear()
+        for uid, request in self._requests.items():
+            self._count(uid, request, 1)
+        for node in {*self._used, *self._direct}:
             self._check(node, "the list")
 
     def apply(self, kind: str, request: Mapping[str, Any]) -> None:
@@ -149,14 +157,14 @@ class RequestAudit:
         self.revisions += 1
         uid = request["metadata"]["uid"]
         before = self._requests.pop(uid, None)
-        if before is not None and before.is_confirmed:
-            self._used[before.node] = self._used[before.node].plus(before.weight, -1)
+        if before is not None:
+            self._count(uid, before, -1)
         if kind == "DELETED":
             return
         after = self._requests[uid] = _placed(request)
         if not after.is_confirmed:
             return
-        self._used[after.node] = self._used[after.node].plus(after.weight)
+        self._count(uid, after, 1)
         self._check_move(before, after)
         if before is None or not before.is_confirmed or after.weight.rises_from(before.weight):
             # A lowered limit alone is no violation: only a confirmation under it is.
@@ -167,8 +175,18 @@ class RequestAudit:
         counts = Counter(request.phase for request in self._requests.values())
         return dict(sorted(counts.items()))
 
+    def _count(self, uid: str, request: _Placed, sign: int) -> None:
+        if request.is_confirmed:
+            sums = self._direct if request.is_direct else self._used
+            sums[request.node] = sums[request.node].plus(request.weight, sign)
+        if request.is_confirmed and request.is_direct:
+            self.directly_bound.add(uid)
+
     def _check(self, node: str, culprit: str) -> None:
         limits = self.limits.in_force(node)
+        together = self._used[node].plus(self._direct[node])
+        if self._direct[node].sandboxes and limits and together.excess_over(limits):
+            self.over_dispatched.add(node)
         excess = self._used[node].excess_over(limits) if limits else ""
         if excess:
             self.over_committed.add(node)
@@ -197,7 +215,8 @@ def _placed(request: Mapping[str, Any]) -> _Placed:
     )
     key = f"{meta.get('namespace', '')}/{meta['name']}"
     is_confirmed = is_kept or phase in CONFIRMED
-    return _Placed(key, phase, status.get("nodeName", ""), weight, is_confirmed)
+    is_direct = reservation.get("confirmation") == "none"
+    return _Placed(key, phase, status.get("nodeName", ""), weight, is_confirmed, is_direct)
 
 
 class _Sandbox(NamedTuple):

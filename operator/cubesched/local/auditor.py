@@ -185,6 +185,8 @@ class Audit:
             "version": requests.version,
             "revisions": self.requests.revisions,
             "over_committed_nodes": len(self.requests.over_committed),
+            "directly_bound": len(self.requests.directly_bound),
+            "over_dispatched_nodes": len(self.requests.over_dispatched),
             "moved_while_confirmed": counts["moved_while_confirmed"],
             "requests": self.requests.by_phase(),
         }

@@ -63,6 +63,46 @@ def a_request(uid: str, phase: str, node: str, *, cpu_millis: int = 2000) -> dic
     return {"metadata": {"name": uid, "uid": uid, "namespace": "ns"}, "status": status}
 
 
+def bound_directly(uid: str, phase: str = "Bound", *, cpu_millis: int = 2000) -> dict[str, Any]:
+    request = a_request(uid, phase, "n1", cpu_millis=cpu_millis)
+    request["status"]["reservation"]["confirmation"] = "none"
+    return request
+
+
+def test_what_nobody_confirmed_may_be_too_much_and_is_told_apart() -> None:
+    case = Case()
+    case.see("a", "Running")
+    case.see("b", "Running")
+
+    case.requests.apply("MODIFIED", bound_directly("c"))
+    case.requests.apply("MODIFIED", bound_directly("c", "Running"))
+
+    assert not case.found
+    assert case.requests.over_dispatched == {"n1"}
+    assert case.requests.directly_bound == {"c"}
+
+
+def test_what_was_bound_directly_makes_no_room_for_a_confirmation_too_many() -> None:
+    case = Case()
+    case.requests.apply("MODIFIED", bound_directly("a", cpu_millis=1))
+    case.see("b", "Bound", cpu_millis=4000)
+
+    case.see("c", "Bound", cpu_millis=1)
+
+    assert case.found == {"over_committed": 1}
+
+
+def test_without_anything_bound_directly_nothing_is_over_dispatched() -> None:
+    case = Case()
+    case.requests.apply("MODIFIED", bound_directly("a"))
+    case.requests.apply("DELETED", bound_directly("a"))
+
+    case.see("b", "Bound", cpu_millis=4001)
+
+    assert case.requests.over_dispatched == set()
+    assert case.requests.directly_bound == {"a"}
+
+
 def test_a_full_node_is_no_violation() -> None:
     case = Case()
 
