@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --generate-hashes --universal \
 	--python-version 3.11 --no-emit-index-url --custom-compile-command "make requirements"
 
-.PHONY: help demo test servers lint format unit e2e bench-decision bench-relay bench-redis bench-explain bench-waiting \
+.PHONY: help demo test servers lint format unit e2e bench-decision bench-relay bench-redis bench-explain bench-waiting bench-confirmation \
 	requirements generate clean
 
 help: ## Show this list
@@ -63,6 +63,9 @@ bench-explain: servers ## Time `cubesched explain` on 5,000 nodes: one JSON obje
 
 bench-waiting: servers ## Measure memory, and placing beside 2,000 hopeless requests
 	@$(BIN)/python benchmarks/waiting.py $(ARGS)
+
+bench-confirmation: servers ## Measure placements and writes by who confirms: one JSON object a line
+	@$(BIN)/python benchmarks/confirmation.py $(ARGS)
 
 requirements: $(READY) ## Pin the newest allowed version of every package, with hashes
 	$(COMPILE) --upgrade --output-file requirements.txt
