@@ -165,7 +165,7 @@ def test_a_node_that_does_not_exist_is_a_finding(
     code, printed, told = drain(operating, "nowhere", *words)
 
     assert (code, printed) == (1, "")
-    assert told == "cubesched: there is no SandboxNode 'nowhere'\n"
+    assert told.startswith("cubesched: there is no SandboxNode 'nowhere'; `kubectl get sbn`")
 
 
 def test_a_server_that_cannot_be_reached_is_a_fault(operating: Operating) -> None:

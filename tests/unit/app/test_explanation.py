@@ -19,7 +19,10 @@ from cubesched.app.explanation_data import Data, as_data, as_data_of_node
 from cubesched.app.livestate import LiveState, Objects, read_reports, state_of
 from cubesched.policy.objects import PolicyObject
 
-STAMP_MS = int(time.time() * 1000)
+
+def stamp_ms() -> int:
+    """Return the time of a report made now: one of the import's time would be stale in a long run."""
+    return int(time.time() * 1000)
 
 
 def a_profile(name: str = "main", **spec: Any) -> PolicyObject:
@@ -46,7 +49,7 @@ def found(
     entry = stored.request("default", name)
     assert entry is not None
     state = state_of(stored, without=entry if entry.node else None)
-    state.take_reports([reports(STAMP_MS, *state.node_names, **report)])
+    state.take_reports([reports(stamp_ms(), *state.node_names, **report)])
     explained = explain(state, entry)
     data = as_data_of_node(explained, node) if node else as_data(explained, most_nodes=most)
     assert yaml.safe_load(yaml.safe_dump(data)) == json.loads(json.dumps(data)) == data
@@ -252,7 +255,7 @@ def test_nodes_that_never_reported_or_are_stale_are_out() -> None:
     entry = stored.request("default", "r1")
     assert entry is not None
     state = state_of(stored)
-    state.take_reports([reports(STAMP_MS - 1_000_000, "n1")])
+    state.take_reports([reports(stamp_ms() - 1_000_000, "n1")])
 
     data = as_data(explain(state, entry))
 
@@ -261,7 +264,7 @@ def test_nodes_that_never_reported_or_are_stale_are_out() -> None:
 
 
 def test_a_node_that_others_refused_lately_is_quarantined_here_too() -> None:
-    now = timestamp(STAMP_MS / 1000)
+    now = timestamp(stamp_ms() / 1000)
     refused = [
         a_request_object(f"old{n}", phase="Succeeded", refusals=[{"node": "n1", "time": now}])
         for n in range(5)
