@@ -21,7 +21,7 @@ from cubesched.policy.objects import PolicyObject
 
 
 def stamp_ms() -> int:
-    """Return the time of a report made now: one of the import's time would be stale in a long run."""
+    """Return the time of a report made now: one made at import is stale in a long run."""
     return int(time.time() * 1000)
 
 
