@@ -34,6 +34,15 @@ def confirmed_by(operating: Operating, prefix: str) -> Counter[str]:
     )
 
 
+def both_say(operating: Operating, text: str) -> bool:
+    """Tell whether the last that each replica said of its mode is this."""
+    lines = [
+        [line for line in operating.log(name).splitlines() if "cubesched.scheduling.modes" in line]
+        for name in ("a", "b")
+    ]
+    return all(said and text in said[-1] for said in lines)
+
+
 def two_replicas(operating: Operating, *flags: str) -> None:
     operating.start_nodes(NODES, "--cpu", "16", "--memory", "64Gi", *flags)
     operating.start_auditor()
@@ -75,7 +84,8 @@ def test_the_mode_can_change_while_requests_come(operating: Operating) -> None:
         # The first ones meet replicas that do not know of it yet, or wait for each other.
         operating.create_all(a_request(f"{mode}-early-{n:02}") for n in range(20))
         if mode == "none":
-            wait_until(lambda: "bound directly" in told(operating), what="both bind directly")
+            wait_until(lambda: both_say(operating, "bound directly:"), what="both bind directly")
+            wait_until(lambda: "bound directly:" in told(operating), what="the config says so")
         else:
             wait_until(lambda: "Runs in revision" in told(operating), what="the config runs")
             wait_until(lambda: operating.phases()["Running"] >= 20, what="the early ones run")
@@ -86,10 +96,12 @@ def test_the_mode_can_change_while_requests_come(operating: Operating) -> None:
             what=f"all run under {mode}",
         )
     assert confirmed_by(operating, "operator-late") == Counter(operator=20)
+    assert confirmed_by(operating, "agent-late")["agent"] > 0
     assert confirmed_by(operating, "none-late") == Counter(none=20)
 
     ask_for(operating, "operator")
-    wait_until(lambda: "are left" in told(operating), what="the guarantee is told to be missing")
+    wait_until(lambda: both_say(operating, "are left:"), what="both have stopped")
+    wait_until(lambda: "are left:" in told(operating), what="the config says so")
     operating.create_all(a_request(f"again-{n:02}") for n in range(20))
     wait_until(lambda: operating.phases() == Counter(Running=140), seconds=60, what="all run")
     assert confirmed_by(operating, "again") == Counter(operator=20)
@@ -104,8 +116,9 @@ def test_the_mode_can_change_while_requests_come(operating: Operating) -> None:
     ]
     operating.kubectl("delete", "sbr", *direct)
     wait_until(lambda: "left" not in told(operating), what="the guarantee holds again")
-    assert operating.metric("a", "cubesched_directly_bound_requests") == 0
-    assert "every binding is confirmed" in operating.log("a")
+    wait_until(lambda: both_say(operating, "every binding is confirmed"), what="both say so")
+    for name in ("a", "b"):
+        assert operating.metric(name, "cubesched_directly_bound_requests") == 0
     summary = operating.audit()
     assert (summary["violations"], summary["over_committed_nodes"]) == (0, 0)
     assert summary["directly_bound"] == left
