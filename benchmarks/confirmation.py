@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import shutil
 import statistics
 import sys
@@ -28,10 +27,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "operator")]
+sys.path[:0] = [str(ROOT / "operator"), str(ROOT)]
 
 import msgspec  # noqa: E402
 import uvloop  # noqa: E402
+from benchmarks.procfs import cpu_ms  # noqa: E402
 
 from cubesched.adapters.cluster.connection import AiohttpTransport, connect  # noqa: E402
 from cubesched.adapters.cluster.transport import Transport  # noqa: E402
@@ -48,7 +48,6 @@ from cubesched.local.demo.processes import Processes  # noqa: E402
 REQUESTS_IN_ALL, NODES_IN_ALL, ROUNDS = 1000, 200, 3
 CALLS_AT_ONCE = 32
 PATIENCE_SECONDS = 180.0
-CLOCK_TICK = os.sysconf("SC_CLK_TCK")
 MODES = ("operator", "agent", "none")
 PLACED = {"operator": "Bound", "agent": "Reserved", "none": "Bound"}
 """The phase in which the scheduler has done its part."""
@@ -60,12 +59,6 @@ MEASURES = (
     "apiserver_cpu_ms_per_placement",
     "operator_cpu_ms_per_placement",
 )
-
-
-def cpu_ms(pid: int) -> float:
-    """Return the CPU time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return 1000.0 * (int(fields[11]) + int(fields[12])) / CLOCK_TICK
 
 
 @dataclass

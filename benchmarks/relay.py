@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import shutil
 import statistics
 import sys
@@ -27,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "operator")]
+sys.path[:0] = [str(ROOT / "operator"), str(ROOT)]
 
 import uvloop  # noqa: E402
+from benchmarks.procfs import cpu_ms, rss_mib  # noqa: E402
 
 from cubesched.adapters.cluster.connection import (  # noqa: E402
     AiohttpTransport,
@@ -53,8 +53,6 @@ ROUNDS = 5
 MOST_WRITES_IN_FLIGHT = 16
 OPENING_AT_ONCE = 100
 IDLE_SECONDS = 2.0
-CLOCK_TICK = os.sysconf("SC_CLK_TCK")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MEASURES = (
     "apiserver_cpu_ms_per_write",
     "relay_cpu_ms_per_second",
@@ -65,17 +63,6 @@ MEASURES = (
     "delay_ms_p99",
     "opening_seconds",
 )
-
-
-def cpu_ms(pid: int) -> float:
-    """Return the CPU time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return 1000.0 * (int(fields[11]) + int(fields[12])) / CLOCK_TICK
-
-
-def rss_mib(pid: int) -> float:
-    """Return what a process holds in memory."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES / (1 << 20)
 
 
 def node_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Memory and waiting on a real API server: `python benchmarks/waiting.py [NODES RUNNING HOPELESS]`.
+"""Memory and waiting on a real API server: `python benchmarks/waiting.py [--nodes N ...]`.
 
 One replica, simulated nodes, RUNNING requests on them; then HOPELESS requests that no node can ever
 take, and while they wait, small ones created one by one, each timed from its creation to the first
@@ -9,9 +9,9 @@ the hopeless ones.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -23,7 +23,9 @@ from random import Random
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "operator")]
+sys.path[:0] = [str(ROOT / "operator"), str(ROOT)]
+
+from benchmarks.procfs import rss_mib  # noqa: E402
 
 from cubesched.adapters.cluster.connection import AiohttpTransport, connect  # noqa: E402
 from cubesched.adapters.cluster.listwatch import ListWatch  # noqa: E402
@@ -42,7 +44,6 @@ TIMED = 60
 PAUSE_SECONDS = 0.25
 CREATORS = 8
 SETTLE_SECONDS = 20.0
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 PLACED = frozenset({"Bound", "Starting", "Running"})
 
 
@@ -80,11 +81,6 @@ class Seen:
 
     def progress(self, version: int) -> None:
         """Take a bookmark."""
-
-
-def rss_mib(pid: int) -> float:
-    """Return what a process holds in memory."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES / (1 << 20)
 
 
 def a_request(name: str, cpu: str) -> dict[str, Any]:
@@ -170,7 +166,7 @@ async def measure(cluster: Cluster, pid: int, *, running: int, hopeless: int) ->
         following.cancel()
 
 
-def main(nodes: int = 1_000, running: int = 5_000, hopeless: int = 2_000) -> None:
+def run(*, nodes: int, running: int, hopeless: int) -> None:
     """Start everything, measure, stop everything."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -187,5 +183,14 @@ def main(nodes: int = 1_000, running: int = 5_000, hopeless: int = 2_000) -> Non
         processes.check()
 
 
+def main() -> None:
+    """Read how many of each are wanted."""
+    parser = argparse.ArgumentParser(description="Measure memory, and placing beside the hopeless.")
+    parser.add_argument("--nodes", type=int, default=1_000)
+    parser.add_argument("--running", type=int, default=5_000, help="requests that run")
+    parser.add_argument("--hopeless", type=int, default=2_000, help="requests that fit nowhere")
+    run(**vars(parser.parse_args()))
+
+
 if __name__ == "__main__":
-    main(*(int(argument) for argument in sys.argv[1:4]))
+    main()
