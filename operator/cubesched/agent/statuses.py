@@ -15,7 +15,11 @@ Status = dict[str, Any]
 MAX_REFUSALS: Final = 8
 MAX_REFUSAL_CHARS: Final = 256
 _OF_A_SANDBOX: Final = frozenset({"Ready", "ResumeBlocked"})
-_OFF_THE_NODE: Final = ("nodeName", "reservation", "sandboxID", "endpoint")
+_OFF_THE_NODE: Final = (
+    *("nodeName", "reservation", "sandboxID", "endpoint"),
+    *("score", "explanation"),
+)
+"""What says where it was, and why there."""
 
 
 def starting(status: Status, *, generation: int, now: str) -> Status:

@@ -12,6 +12,8 @@ BOUND: dict[str, Any] = {
     "reservation": {"id": "x"},
     "profile": "p",
     "attempts": 3,
+    "score": "84.00",
+    "explanation": "score 84.00",
     "newerField": {"kept": True},
     "conditions": [
         {
@@ -25,6 +27,7 @@ BOUND: dict[str, Any] = {
     ],
 }
 NOW = "2026-02-02T00:00:00Z"
+OF_THE_PLACE = {"nodeName", "reservation", "sandboxID", "endpoint", "score", "explanation"}
 
 
 def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
@@ -57,7 +60,7 @@ def test_a_refused_request_names_no_node_any_more() -> None:
 
     status = statuses.refused(running, node="n1", reason="full", generation=2, now=NOW)
 
-    assert not {"nodeName", "reservation", "sandboxID", "endpoint"} & set(status)
+    assert not OF_THE_PLACE & set(status)
     assert status["phase"] == "Pending"
     assert status["refusals"] == [{"node": "n1", "reason": "full", "time": NOW}]
     assert status["newerField"] == {"kept": True}
@@ -86,7 +89,7 @@ def test_an_evicted_request_names_no_node_and_says_why_as_the_operator_left_it()
         {**running, "conditions": [*running["conditions"], blocked]}, generation=2, now=NOW
     )
 
-    assert not {"nodeName", "reservation", "sandboxID", "endpoint", "refusals"} & set(status)
+    assert not (OF_THE_PLACE | {"refusals"}) & set(status)
     assert status["phase"] == "Pending"
     assert status["newerField"] == {"kept": True}
     assert status["conditions"] == BOUND["conditions"]
