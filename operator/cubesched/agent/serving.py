@@ -15,14 +15,14 @@ from typing import Any, Protocol
 
 from cubesched.adapters.cluster.answers import error_of
 from cubesched.adapters.cluster.backoff import Backoff
-from cubesched.adapters.cluster.listwatch import ListWatch
+from cubesched.adapters.cluster.listwatch import ListWatch, Sink
 from cubesched.adapters.cluster.transport import Transport
 from cubesched.adapters.cluster.writes import StatusApplier, StatusWriter
 from cubesched.agent.nodeagent import NodeAgent
 from cubesched.agent.nodeobject import Address, NodeObject
 from cubesched.agent.runtime import Runtime, RuntimeUnavailable
 from cubesched.agent.stored import stored_on
-from cubesched.api import NODES, REQUESTS
+from cubesched.api import NODES, REQUESTS, Resource
 from cubesched.core.errors import ApiError, StoreUnavailable
 from cubesched.fleet.metrics_layout import encode
 
@@ -95,27 +95,32 @@ async def follow_own(
     agent: NodeAgent, transport: Transport, rng: Random, *, spread_seconds: float = 0.0
 ) -> None:
     """Follow the requests that name this node, and only those, for ever."""
-    watch = ListWatch(
-        transport,
-        REQUESTS.path(),
-        agent.requests,
-        rng=rng.random,
-        field_selector=f"status.nodeName={agent.node}",
-        spread_seconds=spread_seconds,
-    )
-    await watch.run()
+    which = f"status.nodeName={agent.node}"
+    await _follow(transport, REQUESTS, agent.requests, rng, which, spread_seconds)
 
 
 async def follow_node(
     agent: NodeAgent, transport: Transport, rng: Random, *, spread_seconds: float = 0.0
 ) -> None:
     """Follow the node's own SandboxNode for ever; a watch by name costs the server nothing."""
+    which = f"metadata.name={agent.node}"
+    await _follow(transport, NODES, agent.own_node, rng, which, spread_seconds)
+
+
+async def _follow(
+    transport: Transport,
+    kind: Resource,
+    sink: Sink,
+    rng: Random,
+    which: str,
+    spread_seconds: float,
+) -> None:
     watch = ListWatch(
         transport,
-        NODES.path(),
-        agent.own_node,
+        kind.path(),
+        sink,
         rng=rng.random,
-        field_selector=f"metadata.name={agent.node}",
+        field_selector=which,
         spread_seconds=spread_seconds,
     )
     await watch.run()
