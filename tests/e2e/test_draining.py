@@ -23,7 +23,13 @@ def start(operating: Operating, *words: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_take_interrupts,  # noqa: PLW1509 - it only sets a signal
     )
+
+
+def _take_interrupts() -> None:
+    """Undo what a run in the background has inherited: that Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def drain(operating: Operating, *words: str) -> tuple[int, str, str]:
@@ -134,10 +140,13 @@ def test_an_interrupted_command_leaves_the_drain_and_says_so(operating: Operatin
     operating.apply(a_request("r"))
     wait_until(lambda: operating.phase("r") == "Running", what="it runs")
     operating.processes.running["nodes-old-"].send_signal(signal.SIGSTOP)
-    process = start(operating, "old-000", "--all")
-    wait_until(lambda: operating.phase("r") == "Evicting", what="it is evicted")
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    with start(operating, "old-000", "--all") as process:
+        try:
+            wait_until(lambda: operating.phase("r") == "Evicting", what="it is evicted")
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=30)
+        finally:
+            process.kill()
     operating.processes.running["nodes-old-"].send_signal(signal.SIGCONT)
 
     assert process.returncode == 130
