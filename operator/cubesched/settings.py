@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
+DEFAULT_PLUGIN_DIRECTORY: Final = "/run/cube"
 NODE_METRICS_LAYOUTS: Final = ("cubesched", "cubemaster", "both")
 
 
@@ -23,6 +24,8 @@ class OperatorSettings:
     redis_url: str = DEFAULT_REDIS_URL
     node_metrics_layout: str = "cubesched"
     """Whose layout the nodes report in; with both, ours wins where a node uses both."""
+    plugin_directory: str = DEFAULT_PLUGIN_DIRECTORY
+    """The one directory under which the sockets of grpc plugins are."""
     http_host: str = "0.0.0.0"  # noqa: S104 - probes and scrapes come from outside the pod
     http_port: int = 8080
     """Metrics and probes; 0 takes a free port and logs it."""
@@ -45,6 +48,7 @@ def from_environment(environ: Mapping[str, str]) -> OperatorSettings:
         namespace=environ.get("POD_NAMESPACE", ""),
         redis_url=environ.get("CUBESCHED_REDIS_URL", DEFAULT_REDIS_URL),
         node_metrics_layout=environ.get("CUBESCHED_NODE_METRICS_LAYOUT", "cubesched"),
+        plugin_directory=environ.get("CUBESCHED_PLUGIN_DIRECTORY", DEFAULT_PLUGIN_DIRECTORY),
         log_level=environ.get("CUBESCHED_LOG_LEVEL", "info"),
         log_style=environ.get("CUBESCHED_LOG_STYLE", "json"),
     )

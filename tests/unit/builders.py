@@ -41,6 +41,9 @@ class NodeFacts:
     creating: int = 0
     creating_ledger: int = 0
     creating_reported: int = 0
+    creating_own: int = 0
+    address: str = ""
+    snapshot_storage_writable: int = 1
     cpus: float = 64.0
     memory_capacity_bytes: int = 128 * GIB
     memory_reserved_bytes: int = 10 * GIB
@@ -73,6 +76,7 @@ _INTS = (
     "creating",
     "creating_ledger",
     "creating_reported",
+    "creating_own",
     "memory_capacity_bytes",
     "memory_reserved_bytes",
 )
@@ -114,7 +118,11 @@ def a_snapshot(
     nodes = sorted(nodes, key=lambda node: node.name)
     type_codes = _codes(node.instance_type for node in nodes if node.instance_type)
     taint_sets = [(), *dict.fromkeys(node.taints for node in nodes if node.taints)]
-    label_values = _codes(value for node in nodes for value in node.labels.values())
+    label_values = _codes(
+        value
+        for node in nodes
+        for value in (*node.labels.values(), *([node.address] * bool(node.address)))
+    )
     columns: dict[str, Any] = {
         name: np.array([getattr(node, name) for node in nodes], dtype=np.int64) for name in _INTS
     }
@@ -127,6 +135,10 @@ def a_snapshot(
         names=[node.name for node in nodes],
         row_of={node.name: row for row, node in enumerate(nodes)},
         safety=np.array([node.safety for node in nodes], dtype=np.uint8),
+        address=np.array([label_values.get(node.address, 0) for node in nodes], dtype=np.int32),
+        snapshot_storage_writable=np.array(
+            [node.snapshot_storage_writable for node in nodes], dtype=np.int8
+        ),
         instance_type=np.array(
             [type_codes.get(node.instance_type, 0) for node in nodes], dtype=np.int32
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,6 +30,18 @@ class Miss:
     """`needs 2000m, 1800m free`"""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """A filter's answer where it failed on single nodes: their part is the failure policy's."""
+
+    keep: Bools
+    """True where the node stays; without meaning where it failed."""
+    failed: Bools
+    """True where the filter could not tell."""
+    error: str
+    """One of the errors, for people: `no such key: zone`."""
+
+
 class Filter(Protocol):
     """A guard, constraint or filter: keeps or drops nodes, never adds one."""
 
@@ -37,7 +50,7 @@ class Filter(Protocol):
         """The plugin's name, as counts and metrics show it."""
         ...
 
-    def keep(self, fleet: Snapshot, request: Request) -> Bools | None:
+    def keep(self, fleet: Snapshot, request: Request) -> Bools | Judged | None:
         """Return one bool a node, True where it stays; None when every node stays."""
         ...
 
@@ -67,12 +80,82 @@ class Score(Protocol):
         ...
 
 
+class Health(StrEnum):
+    """How a plugin that runs elsewhere is doing; the reasons of the condition `PluginsHealthy`."""
+
+    HEALTHY = "Healthy"
+    UNREACHABLE = "Unreachable"
+    CAPABILITY_MISSING = "CapabilityMissing"
+    CIRCUIT_OPEN = "CircuitOpen"
+
+
+class Host(ABC):
+    """Where plugins that are waited for run: a thread, or a connection to another process.
+
+    It outlives the policy sets that use it, and with it what is known of its health.
+    """
+
+    @abstractmethod
+    def start(self) -> None:
+        """Begin to connect, in the background; called on the event loop, more than once."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of it; calls under way end as failed."""
+
+    @abstractmethod
+    def health(self) -> tuple[Health, str]:
+        """Return how it is doing, and in words why it is not healthy."""
+
+
+class Waiting(ABC):
+    """A plugin that is waited for: other decisions go on while it thinks.
+
+    It is shown a frozen fleet, asked about the rows that are left, and never trusted.
+    """
+
+    name: str
+    """As counts, parts and metrics show it."""
+    host: Host
+
+
+class WaitingFilter(Waiting):
+    """A filter in a thread or process of its own."""
+
+    @abstractmethod
+    async def keep(self, fleet: Snapshot, request: Request, rows: Ints) -> Bools | Judged:
+        """Return one bool for each of `rows`, in their order.
+
+        Raises PluginError when the call fails: no answer, too late, or a breach of contract.
+        """
+
+
+class WaitingScore(Waiting):
+    """A score in a thread or process of its own."""
+
+    @abstractmethod
+    async def score(self, fleet: Snapshot, request: Request, rows: Ints) -> Floats | NotApplicable:
+        """Return one score for each of `rows`, in their order.
+
+        Raises PluginError when the call fails: no answer, too late, or a breach of contract.
+        """
+
+
 class SelectionMethod(StrEnum):
     """How one node is picked among the best."""
 
     HIGHEST = "highest"
     SPREAD = "spread"
     RANDOM = "random"
+
+
+class FilterFailure(StrEnum):
+    """What happens when a filter fails on a node, or as a whole."""
+
+    FAIL_CLOSED = "fail-closed"
+    """The node is out; a failed call ends the attempt."""
+    FAIL_OPEN = "fail-open"
+    """The node stays; a failed call keeps them all."""
 
 
 class ScoreFailure(StrEnum):
@@ -93,7 +176,7 @@ class NoCandidate(StrEnum):
 class WeightedScore:
     """A score plugin as one Profile lists it."""
 
-    plugin: Score
+    plugin: Score | WaitingScore
     weight: float
     default_score: float
 
@@ -113,8 +196,9 @@ class Pipeline:
     profile: str
     guards: tuple[Filter, ...]
     constraints: tuple[Filter, ...]
-    filters: tuple[Filter, ...]
+    filters: tuple[Filter | WaitingFilter, ...]
     scores: tuple[WeightedScore, ...]
     selection: Selection
+    filter_failure: FilterFailure = FilterFailure.FAIL_CLOSED
     score_failure: ScoreFailure = ScoreFailure.DEFAULT_SCORE
     no_candidate: NoCandidate = NoCandidate.BACKOFF

@@ -103,6 +103,12 @@ class Snapshot:
 
     safety: NDArray[np.uint8]
     """A `Safety` code; 0 keeps the node."""
+    creating_own: Ints
+    """Creates in flight that this replica has reserved: those of `local_creating`."""
+    address: Codes
+    """The node's first address, interned as label values are; 0 = none."""
+    snapshot_storage_writable: NDArray[np.int8]
+    """1 = yes, 0 = no, -1 = never told."""
     instance_type: Codes
     """Code from `instance_type_codes`; 0 = the node accepts every type."""
     instance_type_codes: Mapping[str, int]

@@ -42,6 +42,8 @@ _FILLED: Mapping[str, tuple[int, type[np.generic]]] = {
     "cpus": (0, np.float64),
     "safety": (Safety.NEVER_REPORTED, np.uint8),
     "creating_reported": (UNKNOWN, np.int64),
+    "address": (0, np.int32),
+    "snapshot_storage_writable": (UNKNOWN, np.int8),
     "instance_type": (0, np.int32),
     "taint_set": (0, np.int32),
     "own": (0, np.bool_),

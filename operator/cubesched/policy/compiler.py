@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cubesched.api.v1alpha1 import SchedulerConfigSpec, SchedulerProfileSpec
 from cubesched.core.pipeline import (
+    FilterFailure,
     NoCandidate,
     Pipeline,
     ScoreFailure,
@@ -20,8 +21,8 @@ from cubesched.core.pipeline import (
     SelectionMethod,
 )
 from cubesched.plugins.builtin.switched_off import SwitchedOff
+from cubesched.plugins.listing import Surroundings
 from cubesched.plugins.registry import CONSTRAINTS, GUARDS
-from cubesched.plugins.score_tree import NO_TREE, ScoreTree
 from cubesched.policy.config_settings import check_config, route_label_keys, settings_of
 from cubesched.policy.factory import FACTORY_FACTORS, FACTORY_PROFILES
 from cubesched.policy.objects import PROFILE_KIND, PolicyObject, Problem, ProblemList
@@ -56,22 +57,28 @@ class _Draft:
     spec: SchedulerProfileSpec
 
 
-def compile_set(profiles: Sequence[PolicyObject], config: PolicyObject | None) -> CompileResult:
+def compile_set(
+    profiles: Sequence[PolicyObject],
+    config: PolicyObject | None,
+    around: Surroundings | None = None,
+) -> CompileResult:
     """Compile the whole set; never raises for anything an object may hold."""
+    around = around or Surroundings()
     problems: list[Problem] = []
     config_spec = _read_config(config, problems)
+    if config_spec is not None:
+        around = replace(around, tree=score_tree_of(config_spec))
     drafts = [
         draft
         for subject in sorted(profiles, key=lambda profile: profile.name)
-        if (draft := _draft(subject, route_label_keys(config), problems)) is not None
+        if (draft := _draft(subject, route_label_keys(config), problems, around)) is not None
     ]
     active = [draft for draft in drafts if draft.spec.mode == "Active"]
     problems += _set_problems(profiles)
-    tree = score_tree_of(config_spec) if config_spec else NO_TREE
-    warnings = tuple(_warnings(active, tree))
+    warnings = tuple(_warnings(active, around))
     if problems or config_spec is None:
         return CompileResult(None, tuple(problems), warnings)
-    return CompileResult(_build(active, config, config_spec, tree), (), warnings)
+    return CompileResult(_build(active, config, config_spec, around), (), warnings)
 
 
 def _read_config(
@@ -86,11 +93,14 @@ def _read_config(
 
 
 def _draft(
-    subject: PolicyObject, label_keys: Sequence[str] | None, problems: list[Problem]
+    subject: PolicyObject,
+    label_keys: Sequence[str] | None,
+    problems: list[Problem],
+    around: Surroundings,
 ) -> _Draft | None:
     found = ProblemList(subject)
     check_route(found, label_keys)
-    check_plugins(found)
+    check_plugins(found, around)
     _check_selection(found)
     spec = read(SchedulerProfileSpec, found)
     problems += sorted(found.found, key=lambda problem: problem.path)
@@ -122,9 +132,9 @@ def _claims_default(spec: Any) -> bool:
     return spec.get("default") is True and spec.get("mode", "Active") == "Active"
 
 
-def _warnings(active: Sequence[_Draft], tree: ScoreTree) -> Iterable[Problem]:
+def _warnings(active: Sequence[_Draft], around: Surroundings) -> Iterable[Problem]:
     for draft in active:
-        scores = build_scores(draft.spec, tree)
+        scores = build_scores(draft.spec, around)
         if not all(isinstance(score.plugin, SwitchedOff) for score in scores):
             continue
         why = "every score is disabled or without factors" if scores else "nothing is rated"
@@ -136,15 +146,15 @@ def _build(
     active: Sequence[_Draft],
     config: PolicyObject | None,
     config_spec: SchedulerConfigSpec,
-    tree: ScoreTree,
+    around: Surroundings,
 ) -> PolicySet:
     source = SOURCE_CUSTOM
     if not active:
         source = SOURCE_NONE if config_spec.disable_factory_profiles else SOURCE_FACTORY
         active = _factory_drafts() if source == SOURCE_FACTORY else ()
-        tree = tree.over(FACTORY_FACTORS)
+        around = replace(around, tree=around.tree.over(FACTORY_FACTORS))
     ordered = sorted(active, key=lambda d: (d.spec.default, d.spec.order, d.subject.name))
-    compiled = tuple(_compiled(draft, tree) for draft in ordered)
+    compiled = tuple(_compiled(draft, around) for draft in ordered)
     return PolicySet(
         revision=revision_of(
             source=source,
@@ -169,7 +179,7 @@ def _factory_drafts() -> Sequence[_Draft]:
     ]
 
 
-def _compiled(draft: _Draft, tree: ScoreTree) -> CompiledProfile:
+def _compiled(draft: _Draft, around: Surroundings) -> CompiledProfile:
     spec = draft.spec
     return CompiledProfile(
         name=draft.subject.name,
@@ -181,9 +191,10 @@ def _compiled(draft: _Draft, tree: ScoreTree) -> CompiledProfile:
             profile=draft.subject.name,
             guards=GUARDS,
             constraints=CONSTRAINTS,
-            filters=build_filters(spec),
-            scores=build_scores(spec, tree),
+            filters=build_filters(spec, around),
+            scores=build_scores(spec, around),
             selection=Selection(SelectionMethod(spec.selection.method), spec.selection.top_n),
+            filter_failure=FilterFailure(spec.failure.filter),
             score_failure=ScoreFailure(spec.failure.score),
             no_candidate=NoCandidate(spec.failure.no_candidate),
         ),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 FACTORY_LABEL: Final = "workload"
 
-_FAILURE: Final = {"score": "default-score", "noCandidate": "backoff"}
+_FAILURE: Final = {"filter": "fail-closed", "score": "default-score", "noCandidate": "backoff"}
 
 
 FACTORY_FACTORS: Final = {

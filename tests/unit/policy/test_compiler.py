@@ -144,8 +144,8 @@ def test_scores_left_out_are_the_real_time_average_and_an_empty_list_is_none_wit
             "spec.filters[0].name: 'cpu' is a guard: always on, it cannot be listed",
         ),
         (
-            {"filters": [{"name": "mine", "type": "expr", "expr": "true"}]},
-            "spec.filters[0].type: type 'expr' is not available in this version; allowed: builtin",
+            {"filters": [{"name": "mine", "type": "exrp"}]},
+            "spec.filters[0].type: unknown type 'exrp'; allowed: builtin",
         ),
         (
             {"scores": [{"name": "image_score", "weight": 0}]},

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_snake
 
 from cubesched.api.v1alpha1.common import ConditionMap, Model, Problems
-from cubesched.api.v1alpha1.schema import extra, rule
-from cubesched.api.v1alpha1.values import Labels
+from cubesched.api.v1alpha1.schema import Rule, extra, rule
+from cubesched.api.v1alpha1.values import DurationBetween, Labels
 
 GUARDS: Final = ("node_safety", "cpu", "mem", "disk", "template_locality", "realtime_create_num")
 """Always on, in this order; none can be listed in a Profile."""
@@ -40,17 +42,79 @@ class Route(Model):
     """Labels the request must have, all of them. Default: none asked."""
 
 
+PluginType = Literal["builtin", "python", "expr", "grpc"]
+
+MAX_EXPR_CHARACTERS: Final = 4096
+MAX_SOCKET_PATH_BYTES: Final = 107
+"""What a Unix socket's address can hold."""
+
+FIELDS_BY_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
+    "builtin": ("args",),
+    "python": ("args", "timeout", "circuitBreakerFailures", "circuitBreakerCooldown"),
+    "expr": ("expr",),
+    "grpc": ("socketPath", "timeout", "circuitBreakerFailures", "circuitBreakerCooldown"),
+}
+"""Which fields an entry of each type may have beside name, type, enabled, weight and
+defaultScore."""
+_NEEDED: Final = {"expr": "expr", "grpc": "socketPath"}
+
+
+def _type_rules() -> list[Rule]:
+    """Return the server's rules: what a type needs, and what only other types have."""
+    typed = sorted({field for fields in FIELDS_BY_TYPE.values() for field in fields})
+    rules = []
+    for field in typed:
+        types = [kind for kind, fields in FIELDS_BY_TYPE.items() if field in fields]
+        listed = " or ".join(types)
+        rules.append(
+            rule(
+                f"!has(self.{field}) || self.type in {types}", f"{field} is for type {listed} only"
+            )
+        )
+    for kind, field in _NEEDED.items():
+        rules.append(
+            rule(f"self.type != '{kind}' || has(self.{field})", f"type {kind} needs {field}")
+        )
+    return rules
+
+
 class Plugin(Model):
     """What filters and scores have in common."""
 
+    model_config = ConfigDict(json_schema_extra=extra(*_type_rules()))
+
     name: Annotated[str, Field(min_length=1, max_length=63)]
-    """The plugin's name, one of the built-in plugins."""
-    type: Literal["builtin"] = "builtin"
-    """What kind of plugin it is. Default: builtin, the only kind so far."""
+    """The plugin's name, unique in its list; for expr and grpc any name you like."""
+    type: PluginType = "builtin"
+    """What kind of plugin it is: builtin; python, a package beside the operator; expr, a CEL
+    expression; grpc, a server on a Unix socket. Default: builtin."""
     enabled: bool = True
     """False leaves it out without deleting it. Default: true."""
-    args: Annotated[dict[str, Any], Field(max_length=32)] = {}
-    """The plugin's own settings; unknown names are errors. Default: none."""
+    args: Annotated[dict[str, Any], Field(max_length=32)] | None = None
+    """The settings of a builtin or python plugin; unknown names are errors. Default: none."""
+    expr: Annotated[str, Field(min_length=1, max_length=MAX_EXPR_CHARACTERS)] | None = None
+    """The CEL expression of an expr plugin, over `node` and `request`."""
+    socket_path: Annotated[str, Field(min_length=1, max_length=MAX_SOCKET_PATH_BYTES)] | None = None
+    """The Unix socket of a grpc plugin, in the operator's plugin directory."""
+    timeout: Annotated[str, DurationBetween("1ms", "10s")] | None = None
+    """How long a python or grpc plugin may take for one request, 1ms to 10s. Default: 100ms."""
+    circuit_breaker_failures: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """So many failed calls in a row, and a python or grpc plugin is not asked for a while.
+    Default: 3."""
+    circuit_breaker_cooldown: Annotated[str, DurationBetween("100ms", "1h")] | None = None
+    """How long it is not asked, 100ms to 1h; then one call tries. Default: 30s."""
+
+    @model_validator(mode="after")
+    def _fields_fit_the_type(self) -> Self:
+        """Refuse what the server's rules refuse."""
+        for field in sorted({field for fields in FIELDS_BY_TYPE.values() for field in fields}):
+            allowed = [kind for kind, fields in FIELDS_BY_TYPE.items() if field in fields]
+            if self.type not in allowed and getattr(self, to_snake(field)) is not None:
+                raise ValueError(f"{field} is for type {' or '.join(allowed)} only")
+        needed = _NEEDED.get(self.type)
+        if needed and getattr(self, to_snake(needed)) is None:
+            raise ValueError(f"type {self.type} needs {needed}")
+        return self
 
 
 class FilterPlugin(Plugin):
@@ -58,13 +122,14 @@ class FilterPlugin(Plugin):
 
     model_config = ConfigDict(
         json_schema_extra=extra(
+            *_type_rules(),
             {
                 "rule": f"!(self.name in {list(GUARDS)})",
                 "messageExpression": "self.name + ' is a guard: it is always on and cannot be"
                 " listed, take it out'",
                 "message": "a guard is always on and cannot be listed, take it out",
                 "fieldPath": ".name",
-            }
+            },
         )
     )
 
@@ -117,6 +182,9 @@ class Selection(Model):
 class Failure(Model):
     """What happens when something fails; guards always fail closed."""
 
+    filter: Literal["fail-closed", "fail-open"] = "fail-closed"
+    """A filter that fails: the node is out and a failed call ends the attempt, or the node stays
+    and the filter is skipped. Default: fail-closed."""
     score: Literal["default-score", "fail-closed"] = "default-score"
     """A score that fails: its defaultScore for all nodes, or the attempt ends.
     Default: default-score."""

@@ -1,0 +1,52 @@
+"""The kinds of plugins: who builds an entry of each type.
+
+Building never touches the network and runs nothing of a plugin's own decision code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from cubesched.core.errors import PluginArgsInvalid
+from cubesched.core.pipeline import Filter, Score, WaitingFilter, WaitingScore
+from cubesched.plugins import registry
+from cubesched.plugins.listing import Listing, Surroundings
+
+AnyFilter = Filter | WaitingFilter
+AnyScore = Score | WaitingScore
+
+
+def _builtin_filter(listing: Listing, _: Surroundings) -> AnyFilter:
+    return registry.build_filter(listing.name, listing.args)
+
+
+def _builtin_score(listing: Listing, around: Surroundings) -> AnyScore:
+    return registry.build_score(listing.name, listing.args, around.tree)
+
+
+FILTER_KINDS: Final[Mapping[str, Callable[[Listing, Surroundings], AnyFilter]]] = {
+    "builtin": _builtin_filter,
+}
+SCORE_KINDS: Final[Mapping[str, Callable[[Listing, Surroundings], AnyScore]]] = {
+    "builtin": _builtin_score,
+}
+
+
+def build_filter(listing: Listing, around: Surroundings) -> AnyFilter:
+    """Return the filter; raise PluginArgsInvalid with every problem, paths within the entry."""
+    if listing.type not in FILTER_KINDS:
+        raise _unknown(listing)
+    return FILTER_KINDS[listing.type](listing, around)
+
+
+def build_score(listing: Listing, around: Surroundings) -> AnyScore:
+    """Return the score; raise PluginArgsInvalid with every problem, paths within the entry."""
+    if listing.type not in SCORE_KINDS:
+        raise _unknown(listing)
+    return SCORE_KINDS[listing.type](listing, around)
+
+
+def _unknown(listing: Listing) -> PluginArgsInvalid:
+    allowed = ", ".join(FILTER_KINDS)
+    return PluginArgsInvalid((("type", f"unknown type {listing.type!r}; allowed: {allowed}"),))
