@@ -33,6 +33,7 @@ def report_of(
         data_disk_percent=usage.data_disk_percent,
         storage_disk_percent=usage.storage_disk_percent,
         system_disk_percent=usage.system_disk_percent,
+        snapshot_storage_writable=usage.snapshot_storage_writable,
         sandboxes=sandboxes,
         creating=creating,
     )

@@ -71,6 +71,8 @@ class MachineUsage:
     data_disk_percent: float = nan
     storage_disk_percent: float = nan
     system_disk_percent: float = nan
+    snapshot_storage_writable: bool | None = None
+    """Whether snapshots of sandboxes can be written; None = not known here."""
 
 
 class Runtime(Protocol):

@@ -124,6 +124,7 @@ class SimulatedRuntime:
             data_disk_percent=disk_percent,
             storage_disk_percent=disk_percent,
             system_disk_percent=disk_percent / 2,
+            snapshot_storage_writable=True,
         )
 
     async def running(self) -> Mapping[str, Weight]:

@@ -14,6 +14,7 @@ from cubesched.core.pipeline import Pipeline, Selection, SelectionMethod
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Snapshot
 from cubesched.fleet.entries import Entry, InvalidSpec
+from cubesched.plugins.hosts import waiting
 from cubesched.plugins.registry import CONSTRAINTS, GUARDS
 from cubesched.policy.policyset import CompiledProfile, PolicySet
 from cubesched.scheduling.attempts import Attempts, No
@@ -53,6 +54,8 @@ class Explained:
     message: str
     decided: Decided | None
     """None where its spec cannot be used. Without a Profile: by guards and constraints alone."""
+    unasked: tuple[str, ...] = ()
+    """Plugins of its Profile that only the operator can ask, left out here."""
 
 
 def explain(state: LiveState, entry: Entry) -> Explained:
@@ -63,20 +66,21 @@ def explain(state: LiveState, entry: Entry) -> Explained:
     if isinstance(answer, No):
         reason, message = answer.reason.value, attempts.explain(answer)[0]
     try:
-        refused = attempts.refused_nodes(entry)
-        request = entry.request(attempt=entry.status.attempts, refused_nodes=refused)
+        request = attempts.request_of(entry, entry.status.attempts)
     except InvalidSpec:
         return Explained(entry, state, None, reason, message, None)
     policy = state.current
     profile = _profile_of(policy, request) if policy else None
     pipeline = profile.pipeline if profile else BARE
+    unasked = tuple(dict.fromkeys(plugin.name for plugin in waiting(pipeline)))
     return Explained(
         entry,
         state,
         _routed(policy, profile) if policy and profile else None,
         reason,
         message,
-        _decided(state, request, pipeline),
+        _decided(state, request, pipeline.local()),
+        unasked,
     )
 
 
@@ -111,7 +115,8 @@ def _helps(
 
 
 def _pipeline(state: LiveState, request: Request) -> Pipeline:
-    return (state.current.route(request) if state.current else None) or BARE
+    pipeline = state.current.route(request) if state.current else None
+    return pipeline.local() if pipeline else BARE
 
 
 def _profile_of(policy: PolicySet, request: Request) -> CompiledProfile | None:

@@ -201,7 +201,7 @@ def _rating(inspection: Inspection, row: int) -> Data:
                 "weight": rating.weight,
                 "score": round(rating.scores.item(position), 2),
             }
-            | ({"failed": True} if rating.is_default else {})
+            | ({"failed": True} if rating.failure != "" else {})
             for rating in inspection.ratings
         ],
     }

@@ -105,6 +105,7 @@ class Replica:
     async def stop(self, *, seconds: float) -> None:
         """Decide nothing more, finish what is under way, give the Lease up."""
         self.scheduler.stopping = True
+        self.scheduler.asking.stop()
         await self.scheduler.inflight.drain(seconds)
         await self.membership.leave()
 

@@ -11,24 +11,56 @@ from typing import Any
 import numpy as np
 
 from cubesched.core.errors import PluginContractBreach, PluginError
-from cubesched.core.pipeline import Filter, Miss, NotApplicable, Score
+from cubesched.core.pipeline import (
+    Filter,
+    Judged,
+    Miss,
+    NotApplicable,
+    Score,
+    WaitingFilter,
+    WaitingScore,
+)
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Bools, Floats, Ints, Snapshot
 
 _BOOL, _DOUBLE = np.dtype(np.bool_), np.dtype(np.float64)
 
 
-def ask_mask(stage: Filter, fleet: Snapshot, request: Request) -> Bools | None:
+def ask_mask(stage: Filter, fleet: Snapshot, request: Request) -> Bools | Judged | None:
     """Return one bool a node, or None when every node stays."""
     try:
-        mask = stage.keep(fleet, request)
+        answer = stage.keep(fleet, request)
     except PluginError:
         raise
     except Exception as error:
         raise _failure(stage.name, error) from error
-    if mask is not None and not _is_column(mask, _BOOL, len(fleet)):
-        raise PluginContractBreach(stage.name, f"the mask is not {len(fleet)} bools")
-    return mask
+    if answer is not None:
+        _check_mask(stage.name, answer, len(fleet))
+    return answer
+
+
+async def await_mask(
+    stage: WaitingFilter, fleet: Snapshot, request: Request, rows: Ints
+) -> Bools | Judged:
+    """Return one bool for each of `rows`."""
+    try:
+        answer = await stage.keep(fleet, request, rows)
+    except PluginError:
+        raise
+    except Exception as error:
+        raise _failure(stage.name, error) from error
+    _check_mask(stage.name, answer, rows.size)
+    return answer
+
+
+def settled_mask(
+    stage: Filter, fleet: Snapshot, request: Request, *, keeps_failed: bool
+) -> Bools | None:
+    """Return one bool a node as `ask_mask` does; `keeps_failed`: also nodes it failed on stay."""
+    answer = ask_mask(stage, fleet, request)
+    if not isinstance(answer, Judged):
+        return answer
+    return answer.keep | answer.failed if keeps_failed else answer.keep & ~answer.failed
 
 
 def ask_scores(
@@ -44,10 +76,29 @@ def ask_scores(
         raise
     except Exception as error:
         raise _failure(plugin.name, error) from error
+    return _checked_scores(plugin.name, scores, rows.size)
+
+
+async def await_scores(
+    plugin: WaitingScore, fleet: Snapshot, request: Request, rows: Ints
+) -> Floats | NotApplicable:
+    """Return one score in 0..100 for each of `rows` (at least one), or NOT_APPLICABLE."""
+    try:
+        scores = await plugin.score(fleet, request, rows)
+    except PluginError:
+        raise
+    except Exception as error:
+        raise _failure(plugin.name, error) from error
+    return _checked_scores(plugin.name, scores, rows.size)
+
+
+def _checked_scores(
+    plugin: str, scores: Floats | NotApplicable, size: int
+) -> Floats | NotApplicable:
     if isinstance(scores, NotApplicable):
         return scores
-    if not _is_column(scores, _DOUBLE, rows.size):
-        raise PluginContractBreach(plugin.name, f"the answer is not {rows.size} doubles")
+    if not _is_column(scores, _DOUBLE, size):
+        raise PluginContractBreach(plugin, f"the answer is not {size} doubles")
     # In one pass: as bits, all that is negative or NaN is larger than what is within 0-100.
     if not 0.0 < scores[scores.view(np.uint64).argmax()] <= 100.0:
         _check_range(plugin, scores)
@@ -75,13 +126,19 @@ def ask_nearest(stage: Filter, fleet: Snapshot, request: Request, rows: Ints) ->
         return None
 
 
-def _check_range(plugin: Score, scores: Floats) -> None:
+def _check_range(plugin: str, scores: Floats) -> None:
     # Asked as "is it inside", never as "is it outside": a NaN is neither below 0 nor above 100.
     # argmin and argmax find a NaN first.
     low, high = scores[scores.argmin()], scores[scores.argmax()]
     if not (low >= 0.0 and high <= 100.0):
         bad = low if not low >= 0.0 else high
-        raise PluginContractBreach(plugin.name, f"score {bad:g} is not within 0-100")
+        raise PluginContractBreach(plugin, f"score {bad:g} is not within 0-100")
+
+
+def _check_mask(plugin: str, answer: Bools | Judged, size: int) -> None:
+    masks = (answer.keep, answer.failed) if isinstance(answer, Judged) else (answer,)
+    if not all(_is_column(mask, _BOOL, size) for mask in masks):
+        raise PluginContractBreach(plugin, f"the mask is not {size} bools")
 
 
 def _failure(plugin: str, error: Exception) -> PluginError:

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cubesched.core.answers import ask_scores
+from cubesched.core.answers import ask_scores, await_scores
 from cubesched.core.errors import PluginError
-from cubesched.core.pipeline import NotApplicable, Pipeline, ScoreFailure, WeightedScore
+from cubesched.core.pipeline import (
+    NotApplicable,
+    Pipeline,
+    Score,
+    ScoreFailure,
+    WaitingScore,
+    WeightedScore,
+)
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Floats, Ints, Snapshot
 
@@ -21,38 +28,46 @@ class Rating:
     plugin: str
     weight: float
     scores: Floats
-    is_default: bool = False
-    """The plugin failed and its default score stands in for all rows."""
+    failure: str = ""
+    """Why the plugin failed, where its default score stands in for all rows."""
 
 
-def rate(fleet: Snapshot, request: Request, pipeline: Pipeline, rows: Ints) -> list[Rating]:
+async def rate(fleet: Snapshot, request: Request, pipeline: Pipeline, rows: Ints) -> list[Rating]:
     """Ask every score plugin about `rows`; a failure takes the Profile's score policy.
 
-    Raises PluginError under fail-closed.
+    Raises PluginError under fail-closed. Suspends only where a plugin is waited for.
     """
     ratings = []
     # What divides by zero shows in the answer and is judged there, for all plugins alike.
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # each task's own, also while it is suspended
         for entry in pipeline.scores:
-            rating = _rating(fleet, request, entry, rows, pipeline.score_failure)
+            rating = await _rating(fleet, request, entry, rows, pipeline.score_failure)
             if rating is not None:
                 ratings.append(rating)
     return ratings
 
 
-def _rating(
+async def _rating(
     fleet: Snapshot, request: Request, entry: WeightedScore, rows: Ints, failure: ScoreFailure
 ) -> Rating | None:
     try:
-        scores = ask_scores(entry.plugin, fleet, request, rows)
-    except PluginError:
+        scores = await _scores(entry.plugin, fleet, request, rows)
+    except PluginError as error:
         if failure is ScoreFailure.FAIL_CLOSED:
             raise
         default = np.full(rows.size, entry.default_score)
-        return Rating(entry.plugin.name, entry.weight, default, is_default=True)
+        return Rating(entry.plugin.name, entry.weight, default, failure=error.message)
     if isinstance(scores, NotApplicable):
         return None
     return Rating(entry.plugin.name, entry.weight, scores)
+
+
+async def _scores(
+    plugin: Score | WaitingScore, fleet: Snapshot, request: Request, rows: Ints
+) -> Floats | NotApplicable:
+    if isinstance(plugin, WaitingScore):
+        return await await_scores(plugin, fleet, request, rows)
+    return ask_scores(plugin, fleet, request, rows)
 
 
 def blend(ratings: Sequence[Rating], size: int) -> Floats:

@@ -41,6 +41,20 @@ class StageCount:
     """guard, constraint or filter."""
     plugin: str
     rejected: int
+    failed: int = 0
+    """How many of them because it could not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A plugin that failed in a decision, and what the Profile's failure policy made of it."""
+
+    plugin: str
+    policy: str
+    """fail-closed, fail-open or default-score."""
+    message: str
+    nodes: int = 0
+    """On how many nodes of those that were left; 0 means the call as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +81,8 @@ class Placed:
     counts: tuple[StageCount, ...]
     """Only the stages that rejected a node, in pipeline order; with `feasible` they add up to
     `total`."""
-    warnings: tuple[str, ...] = ()
-    """Names of score plugins that failed and were replaced by their default score."""
+    faults: tuple[Fault, ...] = ()
+    """What failed on the way and did not keep it from being placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +98,8 @@ class Rejected:
     failed_plugin: str = ""
     detail: str = ""
     """The failing plugin's message under reason PluginFailed."""
+    faults: tuple[Fault, ...] = ()
+    """Everything that failed, the one behind PluginFailed among them."""
 
 
 Decision = Placed | Rejected

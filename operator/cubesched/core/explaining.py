@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cubesched.core.amounts import binary_bytes, millis, told_apart
-from cubesched.core.answers import ask_mask, ask_nearest, ask_reasons
+from cubesched.core.answers import ask_nearest, ask_reasons, settled_mask
 from cubesched.core.counterfactuals import HELPED, Counterfactual
-from cubesched.core.cycle import stages
+from cubesched.core.cycle import failure_policy, stages
 from cubesched.core.decision import Placed, Reason, Rejected
 from cubesched.core.errors import PluginError
-from cubesched.core.pipeline import Filter, Pipeline
+from cubesched.core.pipeline import Filter, FilterFailure, Pipeline
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Ints, Snapshot
 
@@ -26,6 +26,7 @@ MESSAGE_MAX_BYTES = 1024
 EXPLANATION_MAX_BYTES = 4096
 PLACED_LINE_MAX_BYTES = 300
 NO_HELP = "No change of one thing alone would make a node fit."
+HELP_UNKNOWN = "What would help is not told: a filter outside the operator has its own say."
 _TEXT_MAX_CHARACTERS = 200
 _NAME_MAX_CHARACTERS = 40
 
@@ -42,14 +43,17 @@ class Rejects:
 def rejects(fleet: Snapshot, request: Request, pipeline: Pipeline) -> list[Rejects]:
     """Run the masks once more and return the first-failure rows of each stage that has any.
 
-    Stops where a plugin fails, as the decision did.
+    Stops where a plugin fails as a whole, unless the policy keeps what it fails on.
     """
     result = []
     alive = np.ones(len(fleet), dtype=np.bool_)
     for kind, stage in stages(pipeline):
+        keeps_failed = failure_policy(pipeline, kind) is FilterFailure.FAIL_OPEN
         try:
-            mask = ask_mask(stage, fleet, request)
+            mask = settled_mask(stage, fleet, request, keeps_failed=keeps_failed)
         except PluginError:
+            if keeps_failed:
+                continue
             break
         if mask is None:
             continue
@@ -71,9 +75,12 @@ def explanation(
     request: Request,
     pipeline: Pipeline,
     *,
-    helps: Sequence[Counterfactual],
+    helps: Sequence[Counterfactual] | None,
 ) -> str:
-    """Return several lines: the message, each stage's count and nearest miss, what would help."""
+    """Return several lines: the message, each stage's count and nearest miss, what would help.
+
+    `helps` is None where that cannot be told: a filter that is waited for has its own say.
+    """
     lines = [message(rejected, fleet, request, pipeline)]
     parts = rejects(fleet, request, pipeline)
     lines += [_stage_line(part, fleet, request) for part in parts]
@@ -83,7 +90,9 @@ def explanation(
     return f"{shown}\n{ending}" if ending else shown
 
 
-def _help_lines(helps: Sequence[Counterfactual]) -> list[str]:
+def _help_lines(helps: Sequence[Counterfactual] | None) -> list[str]:
+    if helps is None:
+        return [HELP_UNKNOWN]
     if not helps:
         return [NO_HELP]
     return ["What would help:", *(f"  {plain(each.line)}" for each in helps)]
@@ -96,10 +105,11 @@ def placed_line(placed: Placed) -> str:
     if placed.runners_up:
         others = ", ".join(f"{_name(node)} {score:.2f}" for node, score in placed.runners_up)
         tail = f"next {others}; {tail}"
+    failed = {fault.plugin for fault in placed.faults}
     parts = [
         f"{_name(part.plugin)} {part.score:.2f}"
         + (f" x{part.weight:g}" if part.weight != 1 else "")
-        + (" (failed: default)" if part.plugin in placed.warnings else "")
+        + (" (failed: default)" if part.plugin in failed else "")
         for part in placed.parts
     ]
     room = PLACED_LINE_MAX_BYTES - len(f"{head} (); {tail}".encode())
@@ -117,7 +127,7 @@ def plain(text: str) -> str:
 def _headline(rejected: Rejected, fleet: Snapshot, request: Request, pipeline: Pipeline) -> str:
     if rejected.reason is Reason.NO_NODES:
         return "0/0 nodes are available: there is no SandboxNode."
-    if rejected.reason is Reason.PLUGIN_FAILED:
+    if rejected.reason is Reason.PLUGIN_FAILED and not _lost_nodes(rejected):
         plugin, detail = plain(rejected.failed_plugin), plain(rejected.detail)
         return f"Not decided: plugin {plugin} failed ({detail}); tried again after a pause."
     opening = f"0/{rejected.total} nodes are available"
@@ -128,6 +138,11 @@ def _headline(rejected: Rejected, fleet: Snapshot, request: Request, pipeline: P
     if rejected.reason is Reason.STALE_METRICS:
         return f"{opening}: no node is Ready with fresh metrics: {listed}."
     return f"{opening}: {listed}."
+
+
+def _lost_nodes(rejected: Rejected) -> bool:
+    """Tell whether a filter failed on single nodes, so that the counts say it all."""
+    return any(count.failed for count in rejected.counts)
 
 
 def _by_text(parts: Sequence[Rejects], fleet: Snapshot, request: Request) -> list[tuple[str, int]]:

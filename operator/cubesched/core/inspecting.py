@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from cubesched.core.answers import ask_mask, ask_nearest, ask_reasons
+from cubesched.core.answers import ask_nearest, ask_reasons, settled_mask
 from cubesched.core.blending import Rating, blend, rate
-from cubesched.core.cycle import stages
+from cubesched.core.cycle import at_once, failure_policy, stages
 from cubesched.core.derived import Derived
 from cubesched.core.errors import PluginError
-from cubesched.core.pipeline import Filter, Miss, Pipeline
+from cubesched.core.pipeline import Filter, FilterFailure, Miss, Pipeline
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Bools, Floats, Ints, Snapshot
 
@@ -86,8 +86,21 @@ class Inspection:
 
 
 def inspect(fleet: Snapshot, request: Request, pipeline: Pipeline) -> Inspection:
-    """Ask every stage about every node, and every score about those that fit."""
-    verdicts = tuple(_verdict(kind, stage, fleet, request) for kind, stage in stages(pipeline))
+    """Ask every stage about every node, and every score about those that fit.
+
+    Plugins that are waited for are left out: they do not run where people ask.
+    """
+    pipeline = pipeline.local()
+    verdicts = tuple(
+        _verdict(
+            kind,
+            stage,
+            fleet,
+            request,
+            keeps_failed=failure_policy(pipeline, kind) is FilterFailure.FAIL_OPEN,
+        )
+        for kind, stage in stages(pipeline)
+    )
     first = np.full(len(fleet), FITS, dtype=np.int64)
     for index, verdict in enumerate(verdicts):
         first[(first == FITS) & ~verdict.mask] = index
@@ -98,10 +111,12 @@ def inspect(fleet: Snapshot, request: Request, pipeline: Pipeline) -> Inspection
     )
 
 
-def _verdict(kind: str, stage: Filter, fleet: Snapshot, request: Request) -> Stage:
+def _verdict(
+    kind: str, stage: Filter, fleet: Snapshot, request: Request, *, keeps_failed: bool
+) -> Stage:
     everyone = np.ones(len(fleet), dtype=np.bool_)
     try:
-        mask = ask_mask(stage, fleet, request)
+        mask = settled_mask(stage, fleet, request, keeps_failed=keeps_failed)
     except PluginError as error:
         return Stage(kind, stage, everyone, error.message)
     return Stage(kind, stage, everyone if mask is None else mask)
@@ -113,7 +128,7 @@ def _rated(
     if not rows.size:
         return (), ""
     try:
-        return tuple(rate(fleet, request, pipeline, rows)), ""
+        return tuple(at_once(rate(fleet, request, pipeline, rows))), ""
     except PluginError as error:
         return (), str(error)
 

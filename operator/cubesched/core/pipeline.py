@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -202,3 +202,23 @@ class Pipeline:
     filter_failure: FilterFailure = FilterFailure.FAIL_CLOSED
     score_failure: ScoreFailure = ScoreFailure.DEFAULT_SCORE
     no_candidate: NoCandidate = NoCandidate.BACKOFF
+    waits: bool = field(init=False)
+    """Whether any of its plugins is waited for, so that a decision may suspend."""
+
+    def __post_init__(self) -> None:
+        """Look once for plugins that are waited for."""
+        plugins = (*self.filters, *(entry.plugin for entry in self.scores))
+        object.__setattr__(self, "waits", any(isinstance(each, Waiting) for each in plugins))
+
+    @property
+    def local_filters(self) -> tuple[Filter, ...]:
+        """The filters that are not waited for."""
+        return tuple(each for each in self.filters if not isinstance(each, WaitingFilter))
+
+    def local(self) -> Pipeline:
+        """Return what of it can be asked at any time: without the plugins that are waited for."""
+        return replace(
+            self,
+            filters=self.local_filters,
+            scores=tuple(e for e in self.scores if not isinstance(e.plugin, WaitingScore)),
+        )

@@ -132,6 +132,10 @@ class Snapshot:
     disk_usage_max_percent: float
     """The configured bounds of the cpu and disk guards, 1-100."""
 
+    facts_version: int = 0
+    """Changes with what nodes are: names, limits, labels, taints, templates, images. What is
+    counted and measured changes only `version`."""
+
     derived: Derived = field(init=False)
     """What follows from the columns above; brought up to date by whoever changes them."""
 

@@ -49,9 +49,9 @@ _FILLED: Mapping[str, tuple[int, type[np.generic]]] = {
     "own": (0, np.bool_),
 }
 """What a new row holds where that is no 64-bit 0."""
-_SKIPPED = ("version", "names", "row_of", "instance_type_codes", "taint_sets", "labels",
-            "label_values", "templates", "images", "template_creating", "max_cpu_util_percent",
-            "disk_usage_max_percent", "derived")  # fmt: skip
+_SKIPPED = ("version", "facts_version", "names", "row_of", "instance_type_codes", "taint_sets",
+            "labels", "label_values", "templates", "images", "template_creating",
+            "max_cpu_util_percent", "disk_usage_max_percent", "derived")  # fmt: skip
 
 
 def _default(name: str, rows: int) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
@@ -127,6 +127,11 @@ class Columns:
         """Count a new version: something that a decision reads has changed."""
         self.snapshot.version += 1
 
+    def touch_facts(self) -> None:
+        """Count a new version of what the nodes are."""
+        self.snapshot.facts_version += 1
+        self.touch()
+
     def insert(self, names: Sequence[str]) -> None:
         """Add rows of defaults for `names` (not yet there), keeping name order."""
         fresh = sorted(names)
@@ -169,6 +174,7 @@ class Columns:
         view = self.snapshot
         view.instance_type[row] = self.types.setdefault(record.instance_type, len(self.types))
         view.taint_set[row] = self._taint_code(record.taints)
+        view.address[row] = self._label_code(record.address) if record.address else 0
         self.reported.base_safety[row] = record.safety
         self._fill_labels(row, record.labels)
         self._fill_templates(row, record.templates)
@@ -196,7 +202,7 @@ class Columns:
         self.row_of.update({name: row for row, name in enumerate(names)})
         self.images.rows_changed()
         self.cells = Cells(self.snapshot, self.reported)
-        self.touch()
+        self.touch_facts()
 
     def _label_code(self, value: str) -> int:
         return self.label_values.setdefault(value, len(self.label_values) + 1)

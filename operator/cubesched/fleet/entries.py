@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -129,8 +130,10 @@ class Entry:
         spec = self._spec_or_none()
         return tuple(dict.fromkeys(spec.images)) if spec else ()
 
-    def request(self, *, attempt: int, refused_nodes: tuple[str, ...]) -> Request:
-        """Return what the pipeline sees of it, with exact sizes rounded up.
+    def request(
+        self, *, attempt: int, refused_nodes: tuple[str, ...], label_keys: Collection[str] = ()
+    ) -> Request:
+        """Return what the pipeline sees of it: exact sizes, rounded up, and only these labels.
 
         Raises InvalidSpec naming the field.
         """
@@ -147,7 +150,7 @@ class Entry:
             cpu_millis=_size("cpu", parse_millis, spec.resources.cpu),
             memory_bytes=_size("memory", parse_units, spec.resources.memory),
             disk_bytes=_size("systemDisk", parse_units, spec.resources.system_disk, least=0),
-            labels=self.labels,
+            labels={key: self.labels[key] for key in label_keys if key in self.labels},
             instance_type=spec.instance_type,
             template_id=spec.template_id,
             template_node_scope=tuple(spec.template_node_scope),

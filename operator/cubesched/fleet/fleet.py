@@ -6,17 +6,30 @@ Everything here is synchronous and belongs to the event loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from typing_extensions import override
 
+from cubesched.core.request import Request
+from cubesched.core.snapshot import Snapshot
 from cubesched.fleet.assumptions import Assumption, Assumptions
 from cubesched.fleet.entries import Entry
+from cubesched.fleet.freezing import Freezer
 from cubesched.fleet.ledger import CREATING, Change, Ledger
 from cubesched.fleet.listening import Listening, Silence
 from cubesched.fleet.metrics import Moment, sweep_safety, take_reports
 from cubesched.fleet.metrics_layout import Decoded
 from cubesched.fleet.quarantine import Quarantine
 from cubesched.fleet.supply import Supply
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A create in flight: where, of which template if any, and whether this replica reserved it."""
+
+    node: str
+    template: str
+    is_own: bool
 
 
 class Fleet(Supply):
@@ -35,9 +48,14 @@ class Fleet(Supply):
         """Redis was read at least once since the nodes are known."""
         self._monotonic, self._wall = monotonic, wall
         self._assumptions = Assumptions()
+        self._freezer = Freezer(self.columns)
         self._listening = Listening()
         self.quarantined: dict[str, Quarantine] = {}
         """Nodes left out because they refused, by name."""
+
+    def frozen(self, request: Request) -> Snapshot:
+        """Return this version of the fleet as it stays, for a decision that is to wait."""
+        return self._freezer.frozen(request)
 
     def fits(self, entry: Entry) -> bool:
         """Evaluate one reservation at this point of the stream."""
@@ -51,7 +69,7 @@ class Fleet(Supply):
         if uid in self._assumptions:
             self.release(uid)
         self._assumptions.add(uid, assumption)
-        self._count_create(assumption.node, assumption.template_id, 1)
+        self._count_create(Create(assumption.node, assumption.template_id, is_own=True), 1)
         self._refresh(assumption.node)
 
     def release(self, uid: str) -> None:
@@ -59,7 +77,7 @@ class Fleet(Supply):
         assumption = self._assumptions.remove(uid)
         if assumption is None:
             return
-        self._count_create(assumption.node, assumption.template_id, -1)
+        self._count_create(Create(assumption.node, assumption.template_id, is_own=True), -1)
         self._refresh(assumption.node)
         entry = self.ledger.entries.get(uid)
         is_there = entry is not None and entry.node == assumption.node
@@ -76,20 +94,29 @@ class Fleet(Supply):
 
     def _observed(self, change: Change) -> None:
         before, after = change.before, change.after
-        was, now = _create_of(before), _create_of(after)
+        was, now = self._create_of(before), self._create_of(after)
         if was != now:
-            self._count_create(*was, -1)
-            self._count_create(*now, 1)
+            self._count_create(was, -1)
+            self._count_create(now, 1)
         self._refresh_touched()
         self.on_request(change)
         if before is not None and _frees(before, after):
             self.helped()
 
-    def _count_create(self, node: str, template: str, number: int) -> None:
-        if template:
-            row = self.columns.row_of.get(node)
-            if row is not None:
-                self.columns.count_template(template, row, number)
+    def _create_of(self, entry: Entry | None) -> Create | None:
+        """Return the create that is in flight for a request; None when none is."""
+        if entry is None or not entry.node or entry.phase not in CREATING:
+            return None
+        return Create(entry.node, entry.template_id, is_own=entry.replica == self._replica)
+
+    def _count_create(self, create: Create | None, number: int) -> None:
+        row = None if create is None else self.columns.row_of.get(create.node)
+        if create is None or row is None:
+            return
+        if create.template:
+            self.columns.count_template(create.template, row, number)
+        if create.is_own:
+            self.snapshot.creating_own[row] += number
 
     def _refresh_touched(self) -> None:
         for node in self.ledger.take_touched():
@@ -118,9 +145,9 @@ class Fleet(Supply):
         self.columns.reported.heard_seconds[self.columns.row_of[node]] = self._listening.seconds
         self._refresh(node)
         for entry in self.ledger.on_node(node):
-            self._count_create(*_create_of(entry), 1)
+            self._count_create(self._create_of(entry), 1)
         for plan in self._assumptions.on_node(node):
-            self._count_create(node, plan.template_id, 1)
+            self._count_create(Create(node, plan.template_id, is_own=True), 1)
 
     @override
     def _row_removed(self, node: str) -> None:
@@ -189,13 +216,6 @@ class Fleet(Supply):
         max_age = self.settings.guards.metrics_max_age_seconds
         if sweep_safety(self.columns, monotonic=self._monotonic(), max_age_seconds=max_age):
             self.helped()
-
-
-def _create_of(entry: Entry | None) -> tuple[str, str]:
-    """Return where a create is in flight and of which template; empty when none is."""
-    if entry is None or not entry.node or entry.phase not in CREATING:
-        return "", ""
-    return entry.node, entry.template_id
 
 
 def _frees(before: Entry, after: Entry | None) -> bool:

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cubesched.core.derived import derive, derive_safety
-from cubesched.core.snapshot import Bools, Ints, Safety
+from cubesched.core.snapshot import UNKNOWN, Bools, Ints, Safety
 from cubesched.fleet.columns import Columns
-from cubesched.fleet.metrics_layout import FLOAT_FIELDS, Decoded, Table
+from cubesched.fleet.metrics_layout import (
+    FLOAT_FIELDS,
+    STORAGE_TOLD,
+    STORAGE_WRITABLE,
+    Decoded,
+    Table,
+)
 from cubesched.fleet.reported import Reported
 from cubesched.fleet.unreported import missing_parts
 
@@ -125,6 +131,9 @@ def _usage(columns: Columns, rows: Ints, table: Table, *, ignores_foreign: bool)
     memory = table["memory_used_bytes"]
     view.memory_really_used_bytes[rows] = np.where(memory < 0, np.nan, memory)
     _beside_the_ledger(columns, rows, table, ignores_foreign=ignores_foreign)
+    flags = _column(table, "flags", 0)
+    writable = (flags & STORAGE_WRITABLE) > 0
+    view.snapshot_storage_writable[rows] = np.where(flags & STORAGE_TOLD, writable, UNKNOWN)
     reported.sandboxes[rows] = table["sandboxes"]
     view.creating_reported[rows] = table["creating"]
     view.sandboxes[rows] = np.maximum(reported.counted[rows], table["sandboxes"])

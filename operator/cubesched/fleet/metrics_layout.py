@@ -20,6 +20,10 @@ from numpy.typing import NDArray
 from cubesched.core.derived import UNKNOWN
 
 LAYOUT_VERSION: Final = 1
+STORAGE_TOLD: Final = 1
+"""Bit of `flags`: the agent knows whether snapshots can be written."""
+STORAGE_WRITABLE: Final = 2
+"""Bit of `flags`: they can."""
 LARGEST: Final = 1 << 56
 """The largest believable number: sums of thousands of them stay inside 64 bits."""
 
@@ -93,6 +97,8 @@ class NodeReport:
     """All sandboxes on the machine (mvm_num)."""
     creating: int = UNKNOWN
     """Creates in flight on the machine."""
+    snapshot_storage_writable: bool | None = None
+    """Whether snapshots can be written; None = not known here."""
 
 
 class Decoded(NamedTuple):
@@ -116,6 +122,8 @@ def encode(report: NodeReport) -> bytes:
     """Pack one report; numbers out of range raise OverflowError here, at the agent."""
     row = np.zeros(1, DTYPE)
     row["version"] = LAYOUT_VERSION
+    if report.snapshot_storage_writable is not None:
+        row["flags"] = STORAGE_TOLD | STORAGE_WRITABLE * report.snapshot_storage_writable
     row["node_uid"] = np.void(uid_bytes(report.node_uid))
     for name in ("stamp_ms", "applied_version", *COUNT_FIELDS, *FLOAT_FIELDS):
         row[name] = getattr(report, name)

@@ -80,7 +80,7 @@ class Supply(ABC):
         for name, record in self.records.items():
             self._fill_limits(self.columns.row_of[name], record, Shrink.SETTINGS)
         derive(self.snapshot)
-        self.columns.touch()
+        self.columns.touch_facts()
         self._supply_changed()
 
     def share(self, *, replica: str, members: Sequence[str]) -> None:
@@ -156,7 +156,7 @@ class Supply(ABC):
             self.columns.reported.uid_low[row], self.columns.reported.uid_high[row] = uid
             self.snapshot.own[row] = self._is_own(record.name)
             self._row_added(record.name)
-        self.columns.touch()
+        self.columns.touch_facts()
 
     def _remove_nodes(self, records: Sequence[NodeRecord]) -> None:
         if not records:

@@ -16,6 +16,8 @@ from cubesched.fleet.metrics_layout import (
     FLOAT_FIELDS,
     LARGEST,
     LAYOUT_VERSION,
+    STORAGE_TOLD,
+    STORAGE_WRITABLE,
 )
 from cubesched.generate.markdown import code, first_lines, table
 
@@ -27,7 +29,8 @@ packs it, and an agent built on `cubesched.agent` never sees it."""
 
 MEANINGS: Final = {
     "version": f"Version of this layout: {LAYOUT_VERSION}.",
-    "flags": "0.",
+    "flags": f"{STORAGE_TOLD} when it is known whether snapshots of sandboxes can be written, plus"
+    f" {STORAGE_WRITABLE} when they can; the other bits 0.",
     "reserved": "0.",
     "node_uid": "`metadata.uid` of the SandboxNode, as the 16 bytes of the UUID in network order.",
     "stamp_ms": "Wall clock of the node, milliseconds since 1970: the heartbeat.",

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from typing_extensions import override
+
 from cubesched.core.pipeline import (
     Filter,
+    Judged,
     Miss,
     NotApplicable,
     Pipeline,
     Score,
+    WaitingFilter,
+    WaitingScore,
     WeightedScore,
 )
 from cubesched.core.request import Request
@@ -35,7 +40,7 @@ class TimedFilter:
         """The wrapped plugin's name."""
         return self.inner.name
 
-    def keep(self, fleet: Snapshot, request: Request) -> Bools | None:
+    def keep(self, fleet: Snapshot, request: Request) -> Bools | Judged | None:
         """Ask the wrapped plugin."""
         began = self.clock()
         try:
@@ -74,6 +79,40 @@ class TimedScore:
             self.record(self.clock() - began)
 
 
+class TimedWaitingFilter(WaitingFilter):
+    """A filter that is waited for, timed from the question to the answer."""
+
+    def __init__(self, inner: WaitingFilter, record: Record, clock: Callable[[], float]) -> None:
+        self.name, self.host = inner.name, inner.host
+        self._inner, self._record, self._clock = inner, record, clock
+
+    @override
+    async def keep(self, fleet: Snapshot, request: Request, rows: Ints) -> Bools | Judged:
+        """Ask the wrapped plugin."""
+        began = self._clock()
+        try:
+            return await self._inner.keep(fleet, request, rows)
+        finally:
+            self._record(self._clock() - began)
+
+
+class TimedWaitingScore(WaitingScore):
+    """A score that is waited for, timed from the question to the answer."""
+
+    def __init__(self, inner: WaitingScore, record: Record, clock: Callable[[], float]) -> None:
+        self.name, self.host = inner.name, inner.host
+        self._inner, self._record, self._clock = inner, record, clock
+
+    @override
+    async def score(self, fleet: Snapshot, request: Request, rows: Ints) -> Floats | NotApplicable:
+        """Ask the wrapped plugin."""
+        began = self._clock()
+        try:
+            return await self._inner.score(fleet, request, rows)
+        finally:
+            self._record(self._clock() - began)
+
+
 def timed(pipeline: Pipeline, *, recorder: RecorderOf, clock: Callable[[], float]) -> Pipeline:
     """Return the same pipeline with every plugin timed by `clock` (seconds)."""
 
@@ -83,14 +122,22 @@ def timed(pipeline: Pipeline, *, recorder: RecorderOf, clock: Callable[[], float
             for stage in stages
         )
 
+    def wrapped_filter(plugin: Filter | WaitingFilter) -> Filter | WaitingFilter:
+        record = recorder(pipeline.profile, "filter", plugin.name)
+        if isinstance(plugin, WaitingFilter):
+            return TimedWaitingFilter(plugin, record, clock)
+        return TimedFilter(plugin, record, clock)
+
     def wrapped_score(entry: WeightedScore) -> WeightedScore:
-        record = recorder(pipeline.profile, "score", entry.plugin.name)
-        return replace(entry, plugin=TimedScore(entry.plugin, record, clock))
+        plugin, record = entry.plugin, recorder(pipeline.profile, "score", entry.plugin.name)
+        if isinstance(plugin, WaitingScore):
+            return replace(entry, plugin=TimedWaitingScore(plugin, record, clock))
+        return replace(entry, plugin=TimedScore(plugin, record, clock))
 
     return replace(
         pipeline,
         guards=wrapped("guard", pipeline.guards),
         constraints=wrapped("constraint", pipeline.constraints),
-        filters=wrapped("filter", pipeline.filters),
+        filters=tuple(wrapped_filter(plugin) for plugin in pipeline.filters),
         scores=tuple(wrapped_score(entry) for entry in pipeline.scores),
     )

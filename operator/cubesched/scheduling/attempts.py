@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from cubesched.api.timestamps import unix_seconds
-from cubesched.core.counterfactuals import counterfactuals
-from cubesched.core.cycle import decide, feasible_rows
+from cubesched.core.counterfactuals import Counterfactual, counterfactuals
+from cubesched.core.cycle import decide, decide_waiting, feasible_rows
 from cubesched.core.decision import Placed, Reason, Rejected
 from cubesched.core.explaining import explanation, message
 from cubesched.core.pipeline import NoCandidate, Pipeline
 from cubesched.core.request import Request
-from cubesched.core.snapshot import Safety
+from cubesched.core.snapshot import Safety, Snapshot
 from cubesched.fleet.entries import Entry, InvalidSpec
 from cubesched.fleet.fleet import Fleet
 from cubesched.policy.policyset import PolicySet
@@ -41,6 +41,11 @@ class No:
     rejected: Rejected | None = None
     request: Request | None = None
     pipeline: Pipeline | None = None
+    """What rejected it can be asked again of this, at any time."""
+    has_own_say: bool = False
+    """A filter that is waited for takes part, so what would help cannot be told."""
+    was_asked: bool = False
+    """Plugins that are waited for have answered; what they would say now is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,15 @@ class Yes:
     request: Request
     pipeline: Pipeline
     placed: Placed
+    policy: PolicySet
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Nodes are left, and plugins that are waited for have yet to be asked about them."""
+
+    request: Request
+    pipeline: Pipeline
     policy: PolicySet
 
 
@@ -66,13 +80,25 @@ class Attempts:
     _said: dict[Hashable, tuple[str, str]] = field(default_factory=dict)
     """Texts by class, of the fleet's version and the policy of `_said_at` alone."""
 
-    def attempt(self, entry: Entry, attempts: int) -> Yes | No:
-        """Decide for one request; `attempts` seeds ties and random picks."""
+    def request_of(self, entry: Entry, attempts: int) -> Request:
+        """Return what plugins may see of a request; raises InvalidSpec."""
+        policy = self.policy.current
+        return entry.request(
+            attempt=attempts,
+            refused_nodes=self.refused_nodes(entry),
+            label_keys=policy.settings.profile_route_label_keys if policy else (),
+        )
+
+    def attempt(self, entry: Entry, attempts: int) -> Yes | No | Undecided:
+        """Decide for one request, as far as nothing has to be waited for.
+
+        `attempts` seeds ties and random picks.
+        """
         gate = _gate_of(entry)
         if gate:
             return No(Reason.GATED, ("gated", entry.uid), gate)
         try:
-            request = entry.request(attempt=attempts, refused_nodes=self.refused_nodes(entry))
+            request = self.request_of(entry, attempts)
         except InvalidSpec as error:
             return No(Reason.INVALID_SPEC, ("invalid", entry.uid), str(error))
         policy = self.policy.current
@@ -82,13 +108,39 @@ class Attempts:
         if pipeline is None:
             text = "no SchedulerProfile matches this request and there is no default"
             return No(Reason.NO_PROFILE, ("policy",), text, revision=policy.revision)
-        prefer_own = policy.settings.own_nodes_first and not self.alone
-        decision = decide(self.fleet.snapshot, request, pipeline, prefer_own=prefer_own)
-        if isinstance(decision, Placed):
-            return Yes(request, pipeline, decision, policy)
-        return self._no(decision, request, pipeline, policy)
+        return self._decide(Undecided(request, pipeline, policy))
 
-    def room_like(self, yes: Yes) -> int:
+    def _decide(self, asked: Undecided) -> Yes | No | Undecided:
+        """Decide at once; where plugins are waited for, only whether asking them is of any use."""
+        pipeline = asked.pipeline.local() if asked.pipeline.waits else asked.pipeline
+        prefer_own = self._prefers_own(asked.policy)
+        decision = decide(self.fleet.snapshot, asked.request, pipeline, prefer_own=prefer_own)
+        if isinstance(decision, Rejected):
+            return self._no(decision, asked, pipeline)
+        if asked.pipeline.waits:
+            return asked
+        return Yes(asked.request, pipeline, decision, asked.policy)
+
+    async def ask(self, asked: Undecided) -> Yes | No:
+        """Decide on the fleet as it is now, suspended while plugins are waited for."""
+        fleet, prefer_own = self.fleet.frozen(asked.request), self._prefers_own(asked.policy)
+        decision, told = await decide_waiting(
+            fleet, asked.request, asked.pipeline, prefer_own=prefer_own
+        )
+        if isinstance(decision, Rejected):
+            return replace(self._no(decision, asked, told), was_asked=True)
+        return Yes(asked.request, asked.pipeline, decision, asked.policy)
+
+    def stands(self, yes: Yes) -> bool:
+        """Tell whether the chosen node still passes everything that can be asked at once."""
+        view = self.fleet.snapshot
+        row = view.row_of.get(yes.placed.node)
+        return row is not None and row in feasible_rows(view, yes.request, yes.pipeline)
+
+    def _prefers_own(self, policy: PolicySet) -> bool:
+        return policy.settings.own_nodes_first and not self.alone
+
+    def room_like(self, yes: Yes | Undecided) -> int:
         """Return about how many requests like a placeable one would find room now, at least 1."""
         view, request = self.fleet.snapshot, yes.request
         rows = feasible_rows(view, request, yes.pipeline)
@@ -115,30 +167,32 @@ class Attempts:
             self._said_at, self._said = now, {}
         key = (no.key, no.reason)
         if key not in self._said:
-            self._said[key] = self._in_words(no.rejected, no.request, no.pipeline)
+            parts = (no.rejected, self.fleet.snapshot, no.request, no.pipeline)
+            helps = None if no.has_own_say else self._helps(*parts)
+            self._said[key] = message(*parts), explanation(*parts, helps=helps)
         return self._said[key]
 
-    def _in_words(
-        self, rejected: Rejected, request: Request, pipeline: Pipeline
-    ) -> tuple[str, str]:
-        policy, parts = self.policy.current, (rejected, self.fleet.snapshot, request, pipeline)
-        helps = counterfactuals(*parts, route=policy.route if policy else None)
-        return message(*parts), explanation(*parts, helps=helps)
+    def _helps(
+        self, rejected: Rejected, fleet: Snapshot, request: Request, pipeline: Pipeline
+    ) -> list[Counterfactual]:
+        policy = self.policy.current
+        route = policy.route if policy else None
+        return counterfactuals(rejected, fleet, request, pipeline, route=route)
 
-    def _no(
-        self, rejected: Rejected, request: Request, pipeline: Pipeline, policy: PolicySet
-    ) -> No:
+    def _no(self, rejected: Rejected, asked: Undecided, pipeline: Pipeline) -> No:
+        """Return the "no"; `pipeline` is what rejected it, with nothing to be waited for."""
         most = max(rejected.counts, key=lambda count: count.rejected, default=None)
         return No(
             reason=rejected.reason,
-            key=_class_of(request, pipeline.profile),
+            key=_class_of(asked.request, pipeline.profile),
             profile=pipeline.profile,
-            revision=policy.revision,
+            revision=asked.policy.revision,
             blocked_by=most.plugin if most else "",
             is_final=pipeline.no_candidate is NoCandidate.FAIL and self._is_final(rejected.reason),
             rejected=rejected,
-            request=request,
+            request=asked.request,
             pipeline=pipeline,
+            has_own_say=len(asked.pipeline.local_filters) < len(asked.pipeline.filters),
         )
 
     def _is_final(self, reason: Reason) -> bool:
@@ -166,6 +220,11 @@ def _gate_of(entry: Entry) -> str:
     if wishes.gates:
         return f"held back by schedulingGates: {', '.join(wishes.gates)}"
     return "held back by spec.paused: set it to false to have it placed" * wishes.is_paused
+
+
+def class_of(yes: Yes) -> Hashable:
+    """Return the class of a request that was placed: what helped it helps the others of it."""
+    return _class_of(yes.request, yes.pipeline.profile)
 
 
 def _class_of(request: Request, profile: str) -> Hashable:

@@ -9,6 +9,7 @@ from cubesched.core.snapshot import Snapshot
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.ledger import Change
 from cubesched.scheduling.attempts import No, Yes
+from cubesched.scheduling.faultlog import FaultLog
 from cubesched.scheduling.inflight import Intent, Write
 from cubesched.scheduling.ports import Clock, Events, Meter
 
@@ -23,28 +24,39 @@ class Counting:
     events: Events
     first_seen: dict[str, float] = field(default_factory=dict)
     """When this replica first saw each request that it owns (monotonic)."""
+    faults: FaultLog = field(init=False)
     _limited: str = ""
+
+    def __post_init__(self) -> None:
+        """Keep the log of failures on the same clock."""
+        self.faults = FaultLog(self.clock)
 
     def attempt(self, answer: Yes | No, *, seconds: float, fleet: Snapshot) -> None:
         """Count one decision."""
         profile = answer.pipeline.profile if answer.pipeline else ""
         self.meter.observe("scheduler_duration_seconds", seconds, profile=profile)
+        self._faults(answer, profile)
         if isinstance(answer, No):
             self._result(answer.profile, "unschedulable", answer.reason)
             return
         self._result(profile, "reserved", "none")
         template = answer.request.template_id
         holders = fleet.templates.get(template)
-        held = holders is not None and bool(holders[answer.placed.row])
+        row = fleet.row_of.get(answer.placed.node)  # it may have moved while a plugin was asked
+        held = holders is not None and row is not None and bool(holders[row])
         hit = str(held).lower() if template else "none"
         self.meter.inc("scheduler_decisions_total", profile=profile, template_hit=hit)
-        for plugin in answer.placed.warnings:
+
+    def _faults(self, answer: Yes | No, profile: str) -> None:
+        decision = answer.placed if isinstance(answer, Yes) else answer.rejected
+        for fault in decision.faults if decision else ():
             self.meter.inc(
                 "cubesched_plugin_failures_total",
                 profile=profile,
-                plugin=plugin,
-                policy="default-score",
+                plugin=fault.plugin,
+                policy=fault.policy,
             )
+            self.faults.note(profile, fault)
 
     def limit(self, uid: str) -> None:
         """Count, once each time it is next, a request that waits for `maxInFlight` to let it in."""

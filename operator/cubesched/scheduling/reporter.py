@@ -12,7 +12,7 @@ from heapq import nsmallest
 from cubesched.api import REQUESTS
 from cubesched.fleet.entries import Entry
 from cubesched.scheduling import statuses
-from cubesched.scheduling.attempts import Attempts, No, Yes
+from cubesched.scheduling.attempts import Attempts, No, Undecided
 from cubesched.scheduling.inflight import InFlight, Intent
 from cubesched.scheduling.ports import Clock, Events
 from cubesched.scheduling.queue import Item, Queue
@@ -99,7 +99,9 @@ class Reporter:
     def _tell(self, item: Item, entry: Entry, told: Told, now: float) -> int:
         """Say what is true now, which may be more than the last attempt knew."""
         answer = self.attempts.attempt(entry, item.attempts)
-        if isinstance(answer, Yes):
+        if isinstance(answer, Undecided) and told.no.was_asked:
+            answer = told.no  # what its plugins said last
+        if not isinstance(answer, No):
             if item.where == "parked":  # a held one has its time
                 self.queue.make_ready(item)
             return 0

@@ -12,7 +12,8 @@ from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
 from cubesched.fleet.rendezvous import owner
 from cubesched.scheduling import statuses
-from cubesched.scheduling.attempts import Attempts, No, Yes
+from cubesched.scheduling.asking import Asking
+from cubesched.scheduling.attempts import Attempts, No, Undecided, Yes, class_of
 from cubesched.scheduling.counting import Counting
 from cubesched.scheduling.inflight import InFlight, Intent, Write
 from cubesched.scheduling.means import Means
@@ -96,6 +97,14 @@ class Scheduler:
             clock=clock,
             owns=self.owns,
         )
+        self.asking = Asking(
+            queue=self.queue,
+            attempts=self.attempts,
+            entries=fleet.ledger.entries,
+            clock=clock,
+            may_reserve=means.may_reserve,
+            concluded=self._conclude,
+        )
         self._turn = asyncio.Event()
         self._turned_at = clock.monotonic()
         self.stopping = False
@@ -117,6 +126,7 @@ class Scheduler:
     def meet(self, change: Change) -> None:
         """Take one event, synchronously, right after the ledger has applied it."""
         self.reservations.meet(change)
+        self.asking.meet(change)
         for part in self.parts:
             part.meet(change)
         self.queueing.meet(change)
@@ -197,7 +207,7 @@ class Scheduler:
         entry = self.fleet.ledger.entries.get(item.uid)
         if entry is None or entry.phase != "Pending" or self._is_over(entry):
             self.queue.set_busy(item)
-        elif item.uid in self.inflight:
+        elif item.uid in self.inflight or item.uid in self.asking:
             self.queue.hold(item, self.clock.monotonic() + 0.02)
         else:
             self._try(item, entry)
@@ -210,15 +220,23 @@ class Scheduler:
     def _try(self, item: Item, entry: Entry) -> None:
         began = self.clock.monotonic()
         answer = self.attempts.attempt(entry, item.attempts)
-        ended = self.clock.monotonic()
-        self.counting.attempt(answer, seconds=ended - began, fleet=self.fleet.snapshot)
-        item.tried_at = ended
+        if isinstance(answer, Undecided):
+            self.asking.begin(item, entry, answer)
+        else:
+            self._conclude(item, entry, answer, self.clock.monotonic() - began)
+
+    def _conclude(self, item: Item, entry: Entry, answer: Yes | No, seconds: float) -> None:
+        """Follow an attempt to what comes of it: a reservation, or waiting."""
+        self.counting.attempt(answer, seconds=seconds, fleet=self.fleet.snapshot)
+        item.tried_at = self.clock.monotonic()
         if isinstance(answer, No):
             self._refuse(item, entry, answer)
             return
         if item.flushed and not self.waking.is_under_way:
             self.counting.rescue()
         item.attempts += 1
+        if answer.pipeline.waits:
+            self.waking.placed(class_of(answer))
         self.reservations.reserve(entry, Plan.of(answer, item.attempts))
 
     def _refuse(self, item: Item, entry: Entry, no: No) -> None:
@@ -267,6 +285,7 @@ class Scheduler:
     # Outcomes
 
     def _settled(self, write: Write, after: Entry | None, rejected: str) -> None:
+        self.asking.room_freed()
         self.counting.settled(write, after, rejected)
         self.reservations.settled(write, after)
         item = self.queue.items.get(write.entry.uid)

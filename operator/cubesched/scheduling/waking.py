@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cubesched.fleet.entries import Entry
-from cubesched.scheduling.attempts import Attempts, No
+from cubesched.scheduling.attempts import Attempts, No, Undecided, Yes
 from cubesched.scheduling.ports import Clock
 from cubesched.scheduling.queue import Item, Queue
 
@@ -112,12 +112,26 @@ class Waking:
         if isinstance(answer, No):
             self._note_new_reason(items, answer)
             return
-        room, now = self.attempts.room_like(answer), self.clock.monotonic()
+        room, now = self._room(items[0], answer), self.clock.monotonic()
         for item in items[:room]:
             self.queue.wake(item, not_before=self.not_before(item), now=now)
-        if room < len(items):
+        if room < len(items) and not self._is_up_to_plugins(items[0]):
             self._later_at = now + LATER_SECONDS
             asyncio.get_running_loop().call_later(LATER_SECONDS, self._helped.set)
+
+    def _room(self, first: Item, answer: Yes | Undecided) -> int:
+        """Return how many of a class to wake: one where only asking its plugins can tell."""
+        return 1 if self._is_up_to_plugins(first) else self.attempts.room_like(answer)
+
+    def _is_up_to_plugins(self, item: Item) -> bool:
+        known = self.nos.get(item.uid)
+        return known is not None and known.was_asked
+
+    def placed(self, key: Hashable) -> None:
+        """Note that plugins that are waited for have let one of this class through."""
+        for item in self.queue.members(key):
+            self.nos[item.uid] = replace(self.nos[item.uid], was_asked=False)
+        self.something_helped()
 
     def _note_new_reason(self, items: list[Item], answer: No) -> None:
         """Tell a whole class that it now waits for something else; its next try is unchanged."""

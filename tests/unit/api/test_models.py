@@ -66,7 +66,15 @@ def test_omitted_scores_differ_from_no_scores() -> None:
         ({"default": True, "selection": {"method": "best"}}, "spec.selection.method: "),
         ({"default": True, "filters": [{"name": "mem"}]}, "spec.filters[0]: mem is a guard"),
         ({"default": True, "filters": [{"name": "a"}] * 2}, "spec: filters lists a more than once"),
-        ({"default": True, "filters": [{"name": "a", "type": "expr"}]}, "spec.filters[0].type: "),
+        ({"default": True, "filters": [{"name": "a", "type": "exrp"}]}, "spec.filters[0].type: "),
+        (
+            {"default": True, "filters": [{"name": "a", "type": "expr"}]},
+            "spec.filters[0]: type",
+        ),
+        (
+            {"default": True, "scores": [{"name": "a", "expr": "1.0"}]},
+            "spec.scores[0]: expr is",
+        ),
         ({"default": True, "route": {"labels": {"a": "b"}}}, "spec: a default Profile takes"),
         ({"default": True, "colour": "red"}, "spec.colour: "),
         ({"default": "true"}, "spec.default: "),

@@ -118,7 +118,7 @@ def test_the_emptiest_node_is_chosen_and_its_score_explained() -> None:
     assert decision.score == pytest.approx((2 * least + balanced) / 3)
     assert [name for name, _ in decision.runners_up] == ["node-1", "node-2"]
     assert (decision.feasible, decision.total, decision.counts) == (5, 5, ())
-    assert decision.warnings == ()
+    assert decision.faults == ()
 
 
 def test_the_first_failing_stage_gets_the_node() -> None:
@@ -232,7 +232,7 @@ def test_a_bad_score_becomes_the_default_for_all_and_the_others_decide(
     assert [name for name, _ in decision.runners_up] == [name for name, _ in alone.runners_up]
     assert decision.score == pytest.approx((40.0 + alone.score) / 2)
     assert decision.parts[0].score == 40.0
-    assert decision.warnings == ("fake",)
+    assert [fault.plugin for fault in decision.faults] == ["fake"]
 
 
 @pytest.mark.parametrize("answer", BAD_SCORES.values(), ids=list(BAD_SCORES))
@@ -253,7 +253,7 @@ def test_minus_zero_is_a_score(policy: ScoreFailure) -> None:
     decision = decide(a_snapshot(NODES), a_request(), pipeline)
 
     assert isinstance(decision, Placed)
-    assert (decision.score, decision.warnings) == (0.0, ())
+    assert (decision.score, decision.faults) == (0.0, ())
 
 
 @pytest.mark.parametrize("policy", list(ScoreFailure))

@@ -13,7 +13,7 @@ from tests.unit.builders import GIB, NodeFacts, a_node, a_pipeline, a_request, a
 from cubesched.core import explaining
 from cubesched.core.counterfactuals import MOST, counterfactuals
 from cubesched.core.cycle import decide
-from cubesched.core.decision import Placed, Reason, Rejected, ScorePart
+from cubesched.core.decision import Fault, Placed, Reason, Rejected, ScorePart
 from cubesched.core.pipeline import Filter, Miss, Pipeline
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Bools, Ints, Safety, Snapshot
@@ -254,7 +254,7 @@ def test_a_placement_names_weights_and_what_failed() -> None:
         feasible=1,
         total=2,
         counts=(),
-        warnings=("y",),
+        faults=(Fault("y", "default-score", "broke"),),
     )
 
     assert explaining.placed_line(placed) == (
@@ -273,7 +273,6 @@ def test_a_placement_line_never_exceeds_its_bound(number: int) -> None:
         feasible=10**6,
         total=10**6,
         counts=(),
-        warnings=(),
     )
 
     line = explaining.placed_line(placed)

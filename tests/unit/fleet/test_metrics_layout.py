@@ -40,8 +40,19 @@ def test_a_report_comes_back_as_it_was_sent() -> None:
     assert decoded.names == ["node-1"]
     assert decoded.problems == {}
     assert bytes(row["node_uid"]) == uid_bytes(UID)
-    for name in (name for name in GOOD.__slots__ if name != "node_uid"):
+    for name in set(GOOD.__slots__) - {"node_uid", "snapshot_storage_writable"}:
         assert row[name] == getattr(GOOD, name)
+
+
+@pytest.mark.parametrize(("writable", "flags"), [(None, 0), (False, 1), (True, 3)])
+def test_whether_snapshots_can_be_written_is_told_in_two_bits(
+    writable: bool | None, flags: int
+) -> None:
+    told = replace(GOOD, snapshot_storage_writable=writable)
+
+    (row,) = decode_all({b"node-1": encode(told)}).table
+
+    assert row["flags"] == flags
 
 
 def test_the_wire_form_does_not_change_unnoticed() -> None:

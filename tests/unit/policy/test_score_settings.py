@@ -11,6 +11,7 @@ from tests.unit.builders import a_node, a_request, a_snapshot
 from tests.unit.policy.builders import a_config, a_profile, compiled
 
 from cubesched.core.blending import blend, rate
+from cubesched.core.cycle import at_once
 from cubesched.policy.compiler import compile_set
 
 HALF_BUSY = a_node(
@@ -30,7 +31,7 @@ def rating(score: Mapping[str, Any], tree: Mapping[str, Any]) -> float | None:
     """Return what a Profile's one score gives the node under this tree; None = not applicable."""
     policy = compiled([a_profile("p", scores=[score])], a_config(score=tree))
     fleet, request = a_snapshot([HALF_BUSY]), a_request(template_id="t")
-    ratings = rate(fleet, request, policy.profiles[0].pipeline, np.array([0]))
+    ratings = at_once(rate(fleet, request, policy.profiles[0].pipeline, np.array([0])))
     return float(blend(ratings, 1)[0]) if ratings else None
 
 
@@ -125,7 +126,7 @@ def factory_scores(tree: Mapping[str, Any], profile: str) -> Sequence[tuple[str,
     policy = compiled([], a_config(score=tree))
     [pipeline] = [p.pipeline for p in policy.profiles if p.name == profile]
     fleet, request = a_snapshot([HALF_BUSY]), a_request(template_id="t")
-    ratings = rate(fleet, request, pipeline, np.array([0]))
+    ratings = at_once(rate(fleet, request, pipeline, np.array([0])))
     return [(r.plugin, pytest.approx(float(r.scores[0]))) for r in ratings]
 
 
