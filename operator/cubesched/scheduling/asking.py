@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -36,10 +36,11 @@ class Asking:
 
     queue: Queue
     attempts: Attempts
-    entries: Mapping[str, Entry]
     clock: Clock
     may_reserve: Callable[[], bool]
     concluded: Concluded
+    moved: Callable[[], None]
+    """Called when one that waited for its turn may be tried."""
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By request uid."""
     _at_once: dict[str, int] = field(default_factory=dict)
@@ -101,7 +102,7 @@ class Asking:
 
     def _conclude(self, item: Item, entry: Entry, answer: Yes | No, seconds: float) -> None:
         """Hand the answer on, unless the question was another by now."""
-        now = self.entries.get(item.uid)
+        now = self.attempts.fleet.ledger.entries.get(item.uid)
         if now is None or self.queue.items.get(item.uid) is not item:
             return
         if (now.generation, now.labels, now.phase) != (entry.generation, entry.labels, "Pending"):
@@ -124,6 +125,7 @@ class Asking:
             _, item = heappop(room)
             if self.queue.items.get(item.uid) is item and item.where == "busy":
                 self.queue.make_ready(item)
+                self.moved()
                 break
         if not room:
             self._rooms.pop(profile, None)

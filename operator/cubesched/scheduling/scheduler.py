@@ -97,15 +97,15 @@ class Scheduler:
             clock=clock,
             owns=self.owns,
         )
+        self._turn = asyncio.Event()
         self.asking = Asking(
             queue=self.queue,
             attempts=self.attempts,
-            entries=fleet.ledger.entries,
             clock=clock,
             may_reserve=means.may_reserve,
             concluded=self._conclude,
+            moved=self._turn.set,
         )
-        self._turn = asyncio.Event()
         self._turned_at = clock.monotonic()
         self.stopping = False
         fleet.on_request = self.meet

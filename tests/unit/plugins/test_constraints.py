@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.unit.builders import NodeFacts, a_node, a_request, a_snapshot
 
-from cubesched.core.answers import ask_mask, ask_reasons
+from cubesched.core.answers import ask_reasons, settled_mask
 from cubesched.core.request import Toleration
 from cubesched.core.snapshot import Taint
 from cubesched.plugins import registry
@@ -22,7 +22,9 @@ PREFER_NOT = Taint("dedicated", "a", "PreferNoSchedule")
 
 def kept(constraint: str, nodes: list[Any], **request_facts: Any) -> list[str] | None:
     fleet = a_snapshot(nodes)
-    mask = ask_mask(CONSTRAINTS[constraint], fleet, a_request(**request_facts))
+    mask = settled_mask(
+        CONSTRAINTS[constraint], fleet, a_request(**request_facts), keeps_failed=False
+    )
     return None if mask is None else [fleet.names[row] for row in np.flatnonzero(mask).tolist()]
 
 

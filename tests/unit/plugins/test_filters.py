@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.unit.builders import a_node, a_request, a_snapshot
 
-from cubesched.core.answers import ask_mask
+from cubesched.core.answers import settled_mask
 from cubesched.plugins.registry import build_filter
 
 NODES = [
@@ -23,7 +23,9 @@ ALL = [node.name for node in NODES]
 
 def kept(name: str, args: dict[str, Any], **request_facts: Any) -> list[str]:
     fleet = a_snapshot(NODES)
-    mask = ask_mask(build_filter(name, args), fleet, a_request(**request_facts))
+    mask = settled_mask(
+        build_filter(name, args), fleet, a_request(**request_facts), keeps_failed=False
+    )
     return ALL if mask is None else [fleet.names[row] for row in np.flatnonzero(mask).tolist()]
 
 
@@ -62,4 +64,4 @@ def test_each_scarce_label_must_be_selected_by_name() -> None:
 def test_a_label_that_no_node_carries_costs_nothing() -> None:
     flt = build_filter("scarce_resource", {"labels": ["fpga"]})
 
-    assert ask_mask(flt, a_snapshot(NODES), a_request()) is None
+    assert flt.keep(a_snapshot(NODES), a_request()) is None

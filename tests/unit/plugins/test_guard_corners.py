@@ -15,7 +15,7 @@ import pytest
 from tests.unit.builders import a_request
 from tests.unit.fleet.objects import GIB, a_node_object, a_request_object, hashes, reports
 
-from cubesched.core.answers import ask_mask
+from cubesched.core.answers import settled_mask
 from cubesched.core.scheduler_settings import GuardSettings, Settings
 from cubesched.core.snapshot import NO_LIMIT
 from cubesched.fleet.assumptions import Assumption
@@ -56,7 +56,9 @@ class World:
         return self
 
     def keeps(self, guard: str, **request: Any) -> bool:
-        mask = ask_mask(GUARDS[guard], self.fleet.snapshot, a_request(**request))
+        mask = settled_mask(
+            GUARDS[guard], self.fleet.snapshot, a_request(**request), keeps_failed=False
+        )
         return mask is None or bool(mask[0])
 
     def rejected_by(self, **request: Any) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.unit.builders import GIB, UNKNOWN, a_node, a_request, a_snapshot
 
-from cubesched.core.answers import ask_mask
+from cubesched.core.answers import settled_mask
 from cubesched.core.pipeline import Filter
 from cubesched.core.snapshot import NO_LIMIT, Safety
 from cubesched.plugins import registry
@@ -20,7 +20,9 @@ GUARDS = {guard.name: guard for guard in registry.GUARDS}
 
 
 def keeps(guard: Filter, node_facts: dict[str, Any], **request_facts: Any) -> bool:
-    mask = ask_mask(guard, a_snapshot([a_node(**node_facts)]), a_request(**request_facts))
+    mask = settled_mask(
+        guard, a_snapshot([a_node(**node_facts)]), a_request(**request_facts), keeps_failed=False
+    )
     return mask is None or bool(mask[0])
 
 

@@ -9,7 +9,7 @@ from tests.unit.scheduling.worlds import WALL_AT_START, World, a_policy, in_worl
 from cubesched.api.timestamps import timestamp
 from cubesched.core.decision import Reason
 from cubesched.fleet.entries import Entry
-from cubesched.scheduling.attempts import MOST_WOKEN, REFUSAL_SECONDS, No, Yes
+from cubesched.scheduling.attempts import MOST_WOKEN, REFUSAL_SECONDS, No, Undecided, Yes
 
 
 async def an_entry(world: World, name: str = "r1", **fields: object) -> Entry:
@@ -19,7 +19,9 @@ async def an_entry(world: World, name: str = "r1", **fields: object) -> Entry:
 
 
 def attempt(world: World, entry: Entry) -> Yes | No:
-    return world.scheduler.attempts.attempt(entry, 0)
+    answer = world.scheduler.attempts.attempt(entry, 0)
+    assert not isinstance(answer, Undecided)
+    return answer
 
 
 @in_world()
@@ -66,6 +68,17 @@ async def test_requests_alike_are_one_class_and_others_are_not(world: World) -> 
     keys = [answer.key for e in like + unlike if isinstance(answer := attempt(world, e), No)]
     assert keys[0] == keys[1]
     assert len(set(keys)) == 5
+
+
+@in_world()
+async def test_plugins_see_only_the_labels_that_the_config_lists(world: World) -> None:
+    world.policy.current = a_policy(profile_route_label_keys=("workload", "team"))
+    entry = await an_entry(world, labels={"workload": "burst", "secret": "x"})
+
+    answer = attempt(world, entry)
+
+    assert isinstance(answer, Yes)
+    assert answer.request.labels == {"workload": "burst"}
 
 
 @in_world()
