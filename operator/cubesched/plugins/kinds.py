@@ -12,6 +12,7 @@ from cubesched.core.errors import PluginArgsInvalid
 from cubesched.core.pipeline import Filter, Score, WaitingFilter, WaitingScore
 from cubesched.plugins import registry
 from cubesched.plugins.listing import Listing, Surroundings
+from cubesched.plugins.python import plugins as python
 
 AnyFilter = Filter | WaitingFilter
 AnyScore = Score | WaitingScore
@@ -27,9 +28,11 @@ def _builtin_score(listing: Listing, around: Surroundings) -> AnyScore:
 
 FILTER_KINDS: Final[Mapping[str, Callable[[Listing, Surroundings], AnyFilter]]] = {
     "builtin": _builtin_filter,
+    "python": python.build_filter,
 }
 SCORE_KINDS: Final[Mapping[str, Callable[[Listing, Surroundings], AnyScore]]] = {
     "builtin": _builtin_score,
+    "python": python.build_score,
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cubesched.plugins.hosts import Hosts
+from cubesched.plugins.python.installed import Installed
 from cubesched.plugins.score_tree import NO_TREE, ScoreTree
 from cubesched.settings import DEFAULT_PLUGIN_DIRECTORY
 
@@ -38,3 +39,5 @@ class Surroundings:
     plugin_directory: str = DEFAULT_PLUGIN_DIRECTORY
     """Under which the sockets of grpc plugins are."""
     hosts: Hosts = field(default_factory=Hosts)
+    installed: Installed = field(default_factory=Installed)
+    """The python plugins of installed packages."""

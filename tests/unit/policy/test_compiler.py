@@ -8,6 +8,7 @@ from tests.unit.policy.builders import a_config, a_profile, compiled, raw_profil
 
 from cubesched.core.pipeline import NoCandidate, ScoreFailure, Selection, SelectionMethod
 from cubesched.core.request import Request
+from cubesched.plugins.kinds import FILTER_KINDS
 from cubesched.policy.compiler import compile_set
 from cubesched.policy.objects import PolicyObject
 
@@ -145,7 +146,7 @@ def test_scores_left_out_are_the_real_time_average_and_an_empty_list_is_none_wit
         ),
         (
             {"filters": [{"name": "mine", "type": "exrp"}]},
-            "spec.filters[0].type: unknown type 'exrp'; allowed: builtin",
+            f"spec.filters[0].type: unknown type 'exrp'; allowed: {', '.join(FILTER_KINDS)}",
         ),
         (
             {"scores": [{"name": "image_score", "weight": 0}]},

@@ -1,0 +1,129 @@
+"""Where a plugin in Python runs: in its own thread, one call at a time, each for only so long."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from typing_extensions import override
+
+from cubesched.core.errors import PluginError
+from cubesched.core.pipeline import Health, Host
+from cubesched.plugins.breaker import Breaker
+from cubesched.plugins.listing import Listing
+from cubesched.plugins.python.told import told
+from cubesched.plugins.python.worker import Wanted, Worker
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one entry of a Profile allows its plugin."""
+
+    timeout_seconds: float
+    failures: int
+    """So many in a row open the circuit breaker."""
+    cooldown_seconds: float
+
+    @classmethod
+    def of(cls, listing: Listing) -> Limits:
+        """Return what an entry says."""
+        return cls(
+            listing.timeout_seconds,
+            listing.circuit_breaker_failures,
+            listing.circuit_breaker_cooldown_seconds,
+        )
+
+
+class PythonHost(Host):
+    """One plugin's thread. The time of a call counts from its turn, so a queue fails nobody.
+
+    A call that outlives its time cannot be ended: until it returns, every other one fails at once.
+    """
+
+    def __init__(
+        self, plugin: str, worker: Worker, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._plugin, self._worker, self._clock = plugin, worker, clock
+        self._turn = asyncio.Lock()
+        self._breakers: dict[tuple[int, float], Breaker] = {}
+        self._asked: asyncio.Future[Any] | None = None
+        self._is_closed = False
+
+    @override
+    def start(self) -> None:
+        """Begin nothing: the thread is there from the time that the plugin was imported."""
+
+    @override
+    async def close(self) -> None:
+        """Take no more calls, and let the one under way fail."""
+        self._is_closed = True
+        if self._asked is not None:
+            self._asked.cancel()
+
+    @override
+    def health(self) -> tuple[Health, str]:
+        """Return how it is doing, and in words why it is not healthy."""
+        if self._worker.is_stuck:
+            return Health.CIRCUIT_OPEN, self._stuck()
+        for breaker in self._breakers.values():
+            if breaker.is_open:
+                return Health.CIRCUIT_OPEN, breaker.why
+        return Health.HEALTHY, ""
+
+    async def ask(self, work: Callable[[Wanted], T], limits: Limits) -> T:
+        """Return what `work` answers in the plugin's thread.
+
+        Raises PluginError when it fails, takes too long, or is not to be asked now.
+        """
+        async with self._turn:
+            await self._until_free(limits)
+            breaker = self._breaker(limits)
+            with breaker.guarding(self._plugin):
+                return await self._answer(work, limits.timeout_seconds)
+
+    async def _until_free(self, limits: Limits) -> None:
+        """Wait while an instance is being made; nothing else runs while it is anybody's turn."""
+        running = self._worker.running
+        if running is not None and running.is_wanted:
+            made = asyncio.wrap_future(running.done)
+            await asyncio.wait((made,), timeout=limits.timeout_seconds)
+            made.cancel()
+        if self._is_closed:
+            raise PluginError(self._plugin, "no Profile lists it any more")
+        running = self._worker.running
+        if running is not None and not running.done.done():
+            raise PluginError(self._plugin, self._stuck())
+
+    async def _answer(self, work: Callable[[Wanted], T], seconds: float) -> T:
+        job = self._worker.submit(work)
+        answer = asyncio.wrap_future(job.done)
+        self._asked = answer
+        try:
+            await asyncio.wait((answer,), timeout=seconds)
+            if not answer.done():
+                raise PluginError(self._plugin, f"no answer within {seconds * 1000:g} ms")
+            if answer.cancelled():
+                raise PluginError(self._plugin, "no Profile lists it any more")
+            if (error := answer.exception()) is not None:
+                raise self._failure(error) from error
+            return answer.result()
+        finally:
+            answer.cancel()
+            job.give_up()
+
+    def _failure(self, error: BaseException) -> PluginError:
+        return error if isinstance(error, PluginError) else PluginError(self._plugin, told(error))
+
+    def _stuck(self) -> str:
+        return f"an earlier call has not returned for {self._worker.running_seconds:.1f} s"
+
+    def _breaker(self, limits: Limits) -> Breaker:
+        key = limits.failures, limits.cooldown_seconds
+        if key not in self._breakers:
+            self._breakers[key] = Breaker(*key, clock=self._clock)
+        return self._breakers[key]

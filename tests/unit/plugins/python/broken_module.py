@@ -1,0 +1,3 @@
+"""Cannot be imported, as a package whose dependency is missing."""
+
+raise ImportError("No module named 'inventory'")
