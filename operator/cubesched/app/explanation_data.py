@@ -66,6 +66,8 @@ def _head(explained: Explained) -> Data:
     data["policy"] = _policy(explained)
     if explained.state.metrics_problem:
         data["metricsUnknown"] = explained.state.metrics_problem
+    if explained.unasked:
+        data["notAsked"] = list(explained.unasked)
     data["now"] = _now(explained)
     return data
 

@@ -25,6 +25,7 @@ from cubesched.core.scheduler_settings import Settings
 from cubesched.fleet.entries import Entry, read_entry
 from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.metrics_layout import Decoded
+from cubesched.plugins.listing import Surroundings
 from cubesched.policy.compiler import CompileResult, compile_set
 from cubesched.policy.objects import CONFIG_NAME, PolicyObject
 from cubesched.policy.policyset import PolicySet
@@ -111,7 +112,7 @@ async def read_objects(transport: Transport) -> Objects:
 def state_of(objects: Objects, *, without: Entry | None = None) -> LiveState:
     """Fill a fleet with what was listed, but for one request; no report is taken yet."""
     clock = SystemClock()
-    compiled = compile_set(objects.profiles, objects.config)
+    compiled = compile_set(objects.profiles, objects.config, Surroundings(is_elsewhere=True))
     fleet = Fleet(monotonic=clock.monotonic, wall=clock.wall)
     fleet.configure(_settings_of(objects, compiled))
     quarantines = Quarantines(fleet, clock)

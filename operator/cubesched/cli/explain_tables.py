@@ -58,6 +58,9 @@ def _head(data: Data) -> Iterator[tuple[str, str]]:
                 "by nobody: what follows may be too good to be true."
             ),
         )
+    if "notAsked" in data:
+        names = ", ".join(data["notAsked"])
+        yield "Not asked", f"{names}: only the operator can ask; what follows is without them"
     yield "Now", _now(data["now"], is_placed="nodeName" in request)
     if _is_paused(data):
         yield "Paused", f"it can be resumed on {request['nodeName']} only, when that has the room"

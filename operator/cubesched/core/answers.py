@@ -34,8 +34,12 @@ def ask_mask(stage: Filter, fleet: Snapshot, request: Request) -> Bools | Judged
         raise
     except Exception as error:
         raise _failure(stage.name, error) from error
-    if answer is not None:
-        _check_mask(stage.name, answer, len(fleet))
+    # The same as below for what nearly all answers are; on the path of every decision.
+    if answer is None or (
+        type(answer) is np.ndarray and answer.dtype is _BOOL and answer.shape == fleet.safety.shape
+    ):
+        return answer
+    _check_mask(stage.name, answer, len(fleet))
     return answer
 
 

@@ -12,7 +12,6 @@ from cubesched.core.errors import PluginError
 from cubesched.core.pipeline import (
     NotApplicable,
     Pipeline,
-    Score,
     ScoreFailure,
     WaitingScore,
     WeightedScore,
@@ -41,33 +40,26 @@ async def rate(fleet: Snapshot, request: Request, pipeline: Pipeline, rows: Ints
     # What divides by zero shows in the answer and is judged there, for all plugins alike.
     with np.errstate(all="ignore"):  # each task's own, also while it is suspended
         for entry in pipeline.scores:
-            rating = await _rating(fleet, request, entry, rows, pipeline.score_failure)
-            if rating is not None:
-                ratings.append(rating)
+            plugin = entry.plugin
+            try:
+                if isinstance(plugin, WaitingScore):
+                    scores = await await_scores(plugin, fleet, request, rows)
+                else:
+                    scores = ask_scores(plugin, fleet, request, rows)
+            except PluginError as error:
+                ratings.append(_default(entry, rows.size, error, pipeline.score_failure))
+                continue
+            if not isinstance(scores, NotApplicable):
+                ratings.append(Rating(plugin.name, entry.weight, scores))
     return ratings
 
 
-async def _rating(
-    fleet: Snapshot, request: Request, entry: WeightedScore, rows: Ints, failure: ScoreFailure
-) -> Rating | None:
-    try:
-        scores = await _scores(entry.plugin, fleet, request, rows)
-    except PluginError as error:
-        if failure is ScoreFailure.FAIL_CLOSED:
-            raise
-        default = np.full(rows.size, entry.default_score)
-        return Rating(entry.plugin.name, entry.weight, default, failure=error.message)
-    if isinstance(scores, NotApplicable):
-        return None
-    return Rating(entry.plugin.name, entry.weight, scores)
-
-
-async def _scores(
-    plugin: Score | WaitingScore, fleet: Snapshot, request: Request, rows: Ints
-) -> Floats | NotApplicable:
-    if isinstance(plugin, WaitingScore):
-        return await await_scores(plugin, fleet, request, rows)
-    return ask_scores(plugin, fleet, request, rows)
+def _default(entry: WeightedScore, size: int, error: PluginError, failure: ScoreFailure) -> Rating:
+    """Return what stands in for a plugin that failed; raise its error under fail-closed."""
+    if failure is ScoreFailure.FAIL_CLOSED:
+        raise error
+    default = np.full(size, entry.default_score)
+    return Rating(entry.plugin.name, entry.weight, default, failure=error.message)
 
 
 def blend(ratings: Sequence[Rating], size: int) -> Floats:

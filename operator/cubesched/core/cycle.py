@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -137,8 +137,9 @@ def feasible_rows(fleet: Snapshot, request: Request, pipeline: Pipeline) -> Ints
     Raises PluginError when a stage cannot answer.
     """
     walk = _Walk(fleet, request, pipeline, len(fleet))
-    for kind, stage in stages(pipeline):
-        _pass(walk, kind, stage)
+    _pass_all(walk, "guard", pipeline.guards)
+    _pass_all(walk, "constraint", pipeline.constraints)
+    _pass_all(walk, "filter", pipeline.local_filters)
     return walk.rows()
 
 
@@ -159,31 +160,34 @@ async def _pass_stages(walk: _Walk) -> None:
     plugins that are waited for are asked about survivors.
     """
     pipeline = walk.pipeline
-    for stage in pipeline.guards:
-        _pass(walk, "guard", stage)
-    for stage in pipeline.constraints:
-        _pass(walk, "constraint", stage)
+    _pass_all(walk, "guard", pipeline.guards)
+    _pass_all(walk, "constraint", pipeline.constraints)
     for each in pipeline.filters:
         if not walk.left:
             return
         if isinstance(each, WaitingFilter):
             await _pass_waiting(walk, each)
         else:
-            _pass(walk, "filter", each)
+            _pass_all(walk, "filter", (each,))
 
 
-def _pass(walk: _Walk, kind: str, stage: Filter) -> None:
-    if not walk.left:
-        return
-    try:
-        answer = ask_mask(stage, walk.fleet, walk.request)
-    except PluginError as error:
-        _skip_or_raise(walk, kind, error)
-        return
-    if isinstance(answer, Judged):
-        _take_judged(walk, kind, stage.name, answer)
-    elif answer is not None:
-        walk.take(kind, stage.name, answer)
+def _pass_all(walk: _Walk, kind: str, stages: Sequence[Filter]) -> None:
+    """Let the nodes pass stages that answer at once: on the path of every decision."""
+    fleet, request = walk.fleet, walk.request
+    for stage in stages:
+        if not walk.left:
+            return
+        try:
+            answer = ask_mask(stage, fleet, request)
+        except PluginError as error:
+            _skip_or_raise(walk, kind, error)
+            continue
+        if answer is None:
+            continue
+        if isinstance(answer, Judged):
+            _take_judged(walk, kind, stage.name, answer)
+        else:
+            walk.take(kind, stage.name, answer)
 
 
 async def _pass_waiting(walk: _Walk, stage: WaitingFilter) -> None:
@@ -286,10 +290,10 @@ def _placed(
         feasible=rows.size,
         total=len(fleet),
         counts=tuple(walk.counts),
-        faults=(*walk.faults, *_defaulted(ratings)),
+        faults=_faults(walk, ratings),
     )
 
 
-def _defaulted(ratings: list[Rating]) -> list[Fault]:
+def _faults(walk: _Walk, ratings: list[Rating]) -> tuple[Fault, ...]:
     policy = ScoreFailure.DEFAULT_SCORE.value
-    return [Fault(r.plugin, policy, r.failure) for r in ratings if r.failure]
+    return *walk.faults, *(Fault(r.plugin, policy, r.failure) for r in ratings if r.failure)

@@ -11,8 +11,12 @@ from typing import Final
 from cubesched.core.errors import PluginArgsInvalid
 from cubesched.core.pipeline import Filter, Score, WaitingFilter, WaitingScore
 from cubesched.plugins import registry
+from cubesched.plugins.elsewhere import FilterElsewhere, ScoreElsewhere
 from cubesched.plugins.listing import Listing, Surroundings
 from cubesched.plugins.python import plugins as python
+
+BESIDE_THE_OPERATOR: Final = frozenset({"python", "grpc"})
+"""Types whose plugins only the operator's own machine has."""
 
 AnyFilter = Filter | WaitingFilter
 AnyScore = Score | WaitingScore
@@ -40,6 +44,8 @@ def build_filter(listing: Listing, around: Surroundings) -> AnyFilter:
     """Return the filter; raise PluginArgsInvalid with every problem, paths within the entry."""
     if listing.type not in FILTER_KINDS:
         raise _unknown(listing)
+    if around.is_elsewhere and listing.type in BESIDE_THE_OPERATOR:
+        return FilterElsewhere(listing.name)
     return FILTER_KINDS[listing.type](listing, around)
 
 
@@ -47,6 +53,8 @@ def build_score(listing: Listing, around: Surroundings) -> AnyScore:
     """Return the score; raise PluginArgsInvalid with every problem, paths within the entry."""
     if listing.type not in SCORE_KINDS:
         raise _unknown(listing)
+    if around.is_elsewhere and listing.type in BESIDE_THE_OPERATOR:
+        return ScoreElsewhere(listing.name)
     return SCORE_KINDS[listing.type](listing, around)
 
 

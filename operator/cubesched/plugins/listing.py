@@ -41,3 +41,5 @@ class Surroundings:
     hosts: Hosts = field(default_factory=Hosts)
     installed: Installed = field(default_factory=Installed)
     """The python plugins of installed packages."""
+    is_elsewhere: bool = False
+    """The operator is another process: what runs beside it is known by name only."""
