@@ -289,3 +289,13 @@ async def test_without_redis_every_node_counts_as_alive_and_it_is_said() -> None
     assert "127.0.0.1:1/0" in data["metricsUnknown"]
     assert "secret" not in data["metricsUnknown"]
     assert "reportAgeSeconds" not in as_data_of_node(explain(state, entry), "n1")["node"]["facts"]
+
+
+def test_plugins_that_only_the_operator_can_ask_are_named_and_left_out() -> None:
+    mine = a_profile(default=True, filters=[{"name": "licence", "type": "python"}])
+
+    data = found(objects(a_request_object(cpu="6"), profiles=(mine,)))
+
+    assert data["notAsked"] == ["licence"]
+    assert data["now"]["feasible"] == 1
+    assert "problems" not in data["policy"]
