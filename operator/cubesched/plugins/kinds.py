@@ -11,6 +11,7 @@ from typing import Final
 from cubesched.core.errors import PluginArgsInvalid
 from cubesched.core.pipeline import Filter, Score, WaitingFilter, WaitingScore
 from cubesched.plugins import registry
+from cubesched.plugins.cel.plugins import expr_filter, expr_score
 from cubesched.plugins.elsewhere import FilterElsewhere, ScoreElsewhere
 from cubesched.plugins.listing import Listing, Surroundings
 from cubesched.plugins.python import plugins as python
@@ -30,13 +31,23 @@ def _builtin_score(listing: Listing, around: Surroundings) -> AnyScore:
     return registry.build_score(listing.name, listing.args, around.tree)
 
 
+def _expr_filter(listing: Listing, _: Surroundings) -> AnyFilter:
+    return expr_filter(listing.name, listing.expr)
+
+
+def _expr_score(listing: Listing, _: Surroundings) -> AnyScore:
+    return expr_score(listing.name, listing.expr)
+
+
 FILTER_KINDS: Final[Mapping[str, Callable[[Listing, Surroundings], AnyFilter]]] = {
     "builtin": _builtin_filter,
     "python": python.build_filter,
+    "expr": _expr_filter,
 }
 SCORE_KINDS: Final[Mapping[str, Callable[[Listing, Surroundings], AnyScore]]] = {
     "builtin": _builtin_score,
     "python": python.build_score,
+    "expr": _expr_score,
 }
 
 

@@ -1,0 +1,141 @@
+"""int(), double() and string()."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from cubesched.plugins.cel.limits import TEXT_NS
+from cubesched.plugins.cel.literals import MAX_INT, MIN_INT
+from cubesched.plugins.cel.texts import Memo, Spends
+from cubesched.plugins.cel.typed import Errors, Typed
+from cubesched.plugins.cel.values import (
+    Env,
+    Pair,
+    Run,
+    Text,
+    either,
+    failing,
+    is_column,
+)
+
+_SPACE = r"[ \t\n\v\f\r]*"
+_INT: Final = re.compile(rf"{_SPACE}([+-]?[0-9]+){_SPACE}")
+_DECIMAL: Final = re.compile(
+    rf"{_SPACE}([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?){_SPACE}"
+)
+_HEXADECIMAL: Final = re.compile(
+    rf"{_SPACE}([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?)"
+    rf"{_SPACE}"
+)
+_SPECIAL: Final = re.compile(rf"{_SPACE}([+-]?(?:inf|infinity|nan)){_SPACE}", re.IGNORECASE)
+_LONGEST_INT = 100
+"""Digits beyond this are zeros or too many."""
+_NO_INT, _NO_DOUBLE = "text that is no int", "text that is no double"
+_OUT_OF_RANGE = "a double that no int can hold"
+
+
+def parse_int(text: str) -> int | None:
+    """Return the int that a text spells, or None."""
+    found = _INT.fullmatch(text)
+    if found is None:
+        return None
+    digits = found[1].lstrip("+-").lstrip("0") or "0"
+    if len(digits) > _LONGEST_INT:
+        return None
+    value = -int(digits) if found[1].startswith("-") else int(digits)
+    return value if MIN_INT <= value <= MAX_INT else None
+
+
+def parse_double(text: str) -> float | None:
+    """Return the double that a text spells, or None; too large is infinite."""
+    if found := _DECIMAL.fullmatch(text) or _SPECIAL.fullmatch(text):
+        return float(found[1])
+    if found := _HEXADECIMAL.fullmatch(text):
+        try:
+            return float.fromhex(found[1])
+        except OverflowError:
+            return -math.inf if found[1].startswith("-") else math.inf
+    return None
+
+
+def _of_text(
+    parse: Callable[[str], Any], dtype: type[np.generic], dummy: float, failure: str
+) -> Callable[[tuple[Typed, ...], Errors], Run]:
+    def answer(text: str, budget: Spends) -> Any:
+        budget.spend(10 * TEXT_NS + 10 * len(text))
+        parsed = parse(text)
+        return dummy if parsed is None else parsed
+
+    def fails(text: str, budget: Spends) -> bool:
+        budget.spend(10 * TEXT_NS + 10 * len(text))
+        return parse(text) is None
+
+    def make(args: tuple[Typed, ...], errors: Errors) -> Run:
+        subject, number = args[0].run, errors.number(failure)
+        values, failures = Memo(answer, dtype), Memo(fails, np.bool_)
+
+        def run(env: Env) -> Pair:
+            text, error = subject(env)
+            if type(text) is Text:
+                mask = failures.take(text.codes, text.texts, env)
+                value = values.take(text.codes, text.texts, env)
+                return value, either(error, failing(mask, number))
+            env.spend(10 * len(text))
+            value = parse(text)
+            return (dummy, either(error, number)) if value is None else (value, error)
+
+        return run
+
+    return make
+
+
+INT_OF_TEXT = _of_text(parse_int, np.int64, 0, _NO_INT)
+DOUBLE_OF_TEXT = _of_text(parse_double, np.float64, 0.0, _NO_DOUBLE)
+
+
+def int_of_double(args: tuple[Typed, ...], errors: Errors) -> Run:
+    """Return the double without its fraction; an error beyond an int's range."""
+    subject, number = args[0].run, errors.number(_OUT_OF_RANGE)
+
+    def run(env: Env) -> Pair:
+        value, error = subject(env)
+        if is_column(value):
+            mask = ~(np.abs(value) < 2.0**63)
+            return np.where(mask, 0.0, value).astype(np.int64), either(error, failing(mask, number))
+        if not abs(value) < 2.0**63:
+            return 0, either(error, number)
+        return int(value), error
+
+    return run
+
+
+def double_of_int(args: tuple[Typed, ...], _: Errors) -> Run:
+    """Return the nearest double."""
+    subject = args[0].run
+
+    def run(env: Env) -> Pair:
+        value, error = subject(env)
+        return (value.astype(np.float64) if is_column(value) else float(value)), error
+
+    return run
+
+
+def string_of_int(args: tuple[Typed, ...], _: Errors) -> Run:
+    """Return the decimal digits of an int that is the same for all nodes."""
+    subject = args[0].run
+
+    def run(env: Env) -> Pair:
+        value, error = subject(env)
+        return str(value), error
+
+    return run
+
+
+def same(args: tuple[Typed, ...], _: Errors) -> Run:
+    """Return the value itself."""
+    return args[0].run
