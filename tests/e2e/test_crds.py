@@ -123,6 +123,62 @@ def test_a_placed_request_is_found_by_its_node(kubectl: Kubectl, fresh_namespace
     assert there.stdout == ""
 
 
+def a_profile_with(**entry: object) -> str:
+    """A Profile that lists one filter."""
+    body = {
+        "apiVersion": "cubesched.io/v1alpha1",
+        "kind": "SchedulerProfile",
+        "metadata": {"name": "typed"},
+        "spec": {"default": True, "filters": [{"name": "mine", **entry}]},
+    }
+    return json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {},
+        {"args": {"a": [1]}},
+        {"type": "python", "args": {"a": {"b": 1}}, "timeout": "50ms"},
+        {"type": "expr", "expr": "node.creating < 8"},
+        {"type": "grpc", "socketPath": "/run/cube/a.sock", "circuitBreakerFailures": 5},
+    ],
+    ids=str,
+)
+def test_a_plugin_of_each_type_is_taken_with_its_fields(
+    kubectl: Kubectl, entry: dict[str, object]
+) -> None:
+    answer = kubectl("apply", "--dry-run=server", "-f", "-", input=a_profile_with(**entry))
+
+    assert "created" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"type": "expr"}, "type expr needs expr"),
+        ({"type": "grpc"}, "type grpc needs socketPath"),
+        ({"expr": "true"}, "expr is for type expr only"),
+        ({"timeout": "50ms"}, "timeout is for type python or grpc only"),
+        (
+            {"type": "python", "socketPath": "/run/cube/a.sock"},
+            "socketPath is for type grpc only",
+        ),
+        ({"type": "cel", "expr": "true"}, 'supported values: "builtin", "python", "expr", "grpc"'),
+    ],
+    ids=str,
+)
+def test_a_plugin_with_the_fields_of_another_type_is_refused(
+    kubectl: Kubectl, entry: dict[str, object], message: str
+) -> None:
+    answer = kubectl(
+        "apply", "--dry-run=server", "-f", "-", input=a_profile_with(**entry), check=False
+    )
+
+    assert answer.returncode == 1
+    assert message in answer.stderr
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_explain_has_a_text_for_every_field_of_spec(kubectl: Kubectl, kind: str) -> None:
     text = kubectl("explain", f"{kind}.spec").stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.operating import Operating
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "deploy" / "examples").glob("*.yaml"))
+EXAMPLES = sorted((Path(__file__).parents[2] / "deploy" / "examples").rglob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

@@ -57,23 +57,29 @@ FIELDS_BY_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
 """Which fields an entry of each type may have beside name, type, enabled, weight and
 defaultScore."""
 _NEEDED: Final = {"expr": "expr", "grpc": "socketPath"}
+_UNSEEN_BY_RULES: Final = "args"
+"""Its values have no type, so the server's rules cannot name it: only the compiler refuses it."""
 
 
 def _type_rules() -> list[Rule]:
     """Return the server's rules: what a type needs, and what only other types have."""
-    typed = sorted({field for fields in FIELDS_BY_TYPE.values() for field in fields})
+    typed = {field for fields in FIELDS_BY_TYPE.values() for field in fields} - {_UNSEEN_BY_RULES}
     rules = []
-    for field in typed:
+    for field in sorted(typed):
         types = [kind for kind, fields in FIELDS_BY_TYPE.items() if field in fields]
         listed = " or ".join(types)
         rules.append(
             rule(
-                f"!has(self.{field}) || self.type in {types}", f"{field} is for type {listed} only"
+                f"!has(self.{field}) || has(self.type) && self.type in {types}",
+                f"{field} is for type {listed} only",
             )
         )
     for kind, field in _NEEDED.items():
         rules.append(
-            rule(f"self.type != '{kind}' || has(self.{field})", f"type {kind} needs {field}")
+            rule(
+                f"!has(self.type) || self.type != '{kind}' || has(self.{field})",
+                f"type {kind} needs {field}",
+            )
         )
     return rules
 

@@ -128,6 +128,10 @@ def test_labels_are_read_by_key() -> None:
     assert fleet.label_is("rack", "r1").tolist() == [True, False]
     assert fleet.label_is("rack", "r9").tolist() == [False, False]
     assert fleet.label_is("nowhere", "r1").tolist() == [False, False]
+    rack = fleet.label_codes("rack").tolist()
+    assert rack[0] != 0
+    assert rack[1] == 0
+    assert fleet.label_codes("nowhere").tolist() == [0, 0]
     assert fleet.has_label("gpu").tolist() == [True, False]
     assert fleet.has_label("nowhere").tolist() == [False, False]
     assert Node(fleet, 0).labels == {ZONE: "a", "gpu": "", "rack": "r1"}
