@@ -169,15 +169,15 @@ class Fleet:
 
     @cached_property
     def mem_usage_mb(self) -> Floats:
-        """Memory really used, in MiB."""
-        return _read_only(np.floor(self._snapshot.memory_really_used_bytes / (1 << MIB)))
+        """Memory really used, in MiB, rounded up."""
+        return _read_only(np.ceil(self._snapshot.memory_really_used_bytes / (1 << MIB)))
 
     # Counted
 
     @cached_property
     def cpu_total(self) -> Floats:
-        """Cores of the machine."""
-        return _view(self._snapshot.cpus)
+        """Cores of the machine, rounded down."""
+        return _read_only(np.floor(self._snapshot.cpus))
 
     @cached_property
     def quota_cpu(self) -> Ints:
@@ -201,8 +201,8 @@ class Fleet:
 
     @cached_property
     def allocated_mem_mb(self) -> Ints:
-        """Memory that is promised, in MiB."""
-        return _read_only(self._snapshot.memory_used_bytes >> MIB)
+        """Memory that is promised, in MiB, rounded up."""
+        return _read_only(-(-self._snapshot.memory_used_bytes >> MIB))
 
     @cached_property
     def creating(self) -> Ints:
