@@ -85,7 +85,7 @@ class Gauges:
         if running is None:
             return
         rows = {
-            (("profile", p.name), ("revision", running.revision), ("source", running.source))
+            (("profile", p.name), ("revision", running.revision), ("source", p.source))
             for p in running.profiles
         }
         self._all("cubesched_profile_info", dict.fromkeys(rows, 1.0))

@@ -10,6 +10,7 @@ import numpy as np
 from cubesched.core.answers import ask_scores, await_scores
 from cubesched.core.errors import PluginError
 from cubesched.core.pipeline import (
+    Adjustment,
     NotApplicable,
     Pipeline,
     ScoreFailure,
@@ -60,6 +61,17 @@ def _default(entry: WeightedScore, size: int, error: PluginError, failure: Score
         raise error
     default = np.full(size, entry.default_score)
     return Rating(entry.plugin.name, entry.weight, default, failure=error.message)
+
+
+def final_scores(
+    fleet: Snapshot, rows: Ints, ratings: Sequence[Rating], adjustments: Sequence[Adjustment]
+) -> Floats:
+    """Return the blended scores, adjusted; nodes that nothing rates have nothing to adjust."""
+    scores = blend(ratings, rows.size)
+    if adjustments and ratings:
+        for adjustment in adjustments:
+            scores = adjustment.adjust(fleet, rows, scores)
+    return scores
 
 
 def blend(ratings: Sequence[Rating], size: int) -> Floats:

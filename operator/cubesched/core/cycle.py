@@ -10,7 +10,7 @@ import numpy as np
 
 from cubesched.core.answered import Answered, answered
 from cubesched.core.answers import ask_mask, await_mask
-from cubesched.core.blending import Rating, blend, rate
+from cubesched.core.blending import Rating, final_scores, rate
 from cubesched.core.decision import (
     Decision,
     Fault,
@@ -124,7 +124,7 @@ async def _decide(
     except PluginError as error:
         walk.faults.append(Fault(error.plugin, "fail-closed", error.message))
         return _plugin_failed(walk, walk.faults[-1]), walk.answers
-    scores = blend(ratings, rows.size)
+    scores = final_scores(fleet, rows, ratings, pipeline.adjustments)
     choice = select(
         fleet, request, pipeline.selection, rows=rows, scores=scores, prefer_own=prefer_own
     )

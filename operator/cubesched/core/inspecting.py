@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cubesched.core.answers import ask_nearest, ask_reasons, settled_mask
-from cubesched.core.blending import Rating, blend, rate
+from cubesched.core.blending import Rating, final_scores, rate
 from cubesched.core.cycle import at_once, failure_policy, stages
 from cubesched.core.derived import Derived
 from cubesched.core.errors import PluginError
@@ -106,9 +106,8 @@ def inspect(fleet: Snapshot, request: Request, pipeline: Pipeline) -> Inspection
         first[(first == FITS) & ~verdict.mask] = index
     rows = np.flatnonzero(first == FITS)
     ratings, failure = _rated(fleet, request, pipeline, rows)
-    return Inspection(
-        fleet, request, verdicts, first, rows, ratings, blend(ratings, rows.size), failure
-    )
+    scores = final_scores(fleet, rows, ratings, pipeline.adjustments)
+    return Inspection(fleet, request, verdicts, first, rows, ratings, scores, failure)
 
 
 def _verdict(

@@ -141,12 +141,23 @@ class WaitingScore(Waiting):
         """
 
 
+class Adjustment(Protocol):
+    """Changes the blended scores of all feasible nodes before one is picked."""
+
+    def adjust(self, fleet: Snapshot, rows: Ints, scores: Floats) -> Floats:
+        """Return the scores of `rows` as adjusted, within 0..100 again."""
+        ...
+
+
 class SelectionMethod(StrEnum):
     """How one node is picked among the best."""
 
     HIGHEST = "highest"
     SPREAD = "spread"
     RANDOM = "random"
+    """In proportion to the scores."""
+    UNIFORM = "uniform"
+    """Whatever the scores; no Profile can ask for it, only the settings of CubeMaster."""
 
 
 class FilterFailure(StrEnum):
@@ -187,6 +198,8 @@ class Selection:
 
     method: SelectionMethod
     top_n: int
+    first_by_name: bool = False
+    """True lets ties begin at the first name, not at a place drawn for the attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +212,8 @@ class Pipeline:
     filters: tuple[Filter | WaitingFilter, ...]
     scores: tuple[WeightedScore, ...]
     selection: Selection
+    adjustments: tuple[Adjustment, ...] = ()
+    """What happens to the blended scores before one node is picked."""
     filter_failure: FilterFailure = FilterFailure.FAIL_CLOSED
     score_failure: ScoreFailure = ScoreFailure.DEFAULT_SCORE
     no_candidate: NoCandidate = NoCandidate.BACKOFF

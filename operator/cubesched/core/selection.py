@@ -1,7 +1,7 @@
 """Which of the feasible nodes gets the request.
 
 Candidates are ordered by score; ties by name, starting from a feasible row hashed from the
-request's uid and attempt. The same hash draws for `random`: the same input, the same node.
+request's uid and attempt. The same hash draws for the random methods: same input, same node.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def select(
     seed = seed_of(request)
     wanted = rows.size if selection.top_n < 0 else min(selection.top_n, rows.size)
     window = max(wanted, OWN_NODES_WINDOW) if prefer_own else wanted
-    ranked = rank(scores, count=max(window, 3), start=seed.tie_start % rows.size)
+    start = 0 if selection.first_by_name else seed.tie_start % rows.size
+    ranked = rank(scores, count=max(window, 3), start=start)
     candidates = ranked[:window]
     if prefer_own:
         own = candidates[fleet.own.take(rows.take(candidates))]
@@ -113,6 +114,8 @@ def _pick(
             return int(candidates[fleet.sandboxes[rows[candidates]].argmin()])
         case SelectionMethod.RANDOM:
             return int(candidates[_draw(scores[candidates], seed.fraction)])
+        case SelectionMethod.UNIFORM:
+            return int(candidates[int(seed.fraction * candidates.size)])
 
 
 def _draw(weights: Floats, fraction: float) -> int:

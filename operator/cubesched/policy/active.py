@@ -100,7 +100,8 @@ class ActivePolicy:
     def _swap(self, policy: PolicySet) -> None:
         self.current = policy
         names = ", ".join(profile.name for profile in policy.profiles)
-        level = logging.WARNING if policy.source != "custom" else logging.INFO
+        is_chosen = policy.source in ("custom", "legacy")
+        level = logging.INFO if is_chosen else logging.WARNING
         logger.log(level, "policy %s runs: %s Profiles %s", policy.revision, policy.source, names)
         for notify in self.on_change:
             notify(policy)

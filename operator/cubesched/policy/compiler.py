@@ -25,7 +25,21 @@ from cubesched.plugins.listing import Surroundings
 from cubesched.plugins.registry import CONSTRAINTS, GUARDS
 from cubesched.policy.config_settings import check_config, route_label_keys, settings_of
 from cubesched.policy.factory import FACTORY_FACTORS, FACTORY_PROFILES
-from cubesched.policy.objects import PROFILE_KIND, PolicyObject, Problem, ProblemList
+from cubesched.policy.legacy import (
+    SOURCE_LEGACY,
+    beside_legacy,
+    has_legacy,
+    legacy_profile,
+    legacy_warnings,
+)
+from cubesched.policy.objects import (
+    CONFIG_KIND,
+    CONFIG_NAME,
+    PROFILE_KIND,
+    PolicyObject,
+    Problem,
+    ProblemList,
+)
 from cubesched.policy.plugin_lists import build_filters, build_scores, check_plugins
 from cubesched.policy.policyset import CompiledProfile, PolicySet, Route
 from cubesched.policy.reading import block, read
@@ -74,8 +88,8 @@ def compile_set(
         if (draft := _draft(subject, route_label_keys(config), problems, around)) is not None
     ]
     active = [draft for draft in drafts if draft.spec.mode == "Active"]
-    problems += _set_problems(profiles)
-    warnings = tuple(_warnings(active, around))
+    problems += _set_problems(profiles, has_legacy=has_legacy(config))
+    warnings = (*_warnings(active, around), *_config_warnings(config_spec))
     if problems or config_spec is None:
         return CompileResult(None, tuple(problems), warnings)
     return CompileResult(_build(active, config, config_spec, around), (), warnings)
@@ -113,7 +127,7 @@ def _check_selection(problems: ProblemList) -> None:
         problems.add("spec.selection.topN", "must be at least 1, or -1 for all nodes, not 0")
 
 
-def _set_problems(profiles: Sequence[PolicyObject]) -> Iterable[Problem]:
+def _set_problems(profiles: Sequence[PolicyObject], *, has_legacy: bool) -> Iterable[Problem]:
     """Yield what no single object shows: names used twice, more than one default."""
     for name, number in sorted(Counter(profile.name for profile in profiles).items()):
         if number > 1:
@@ -123,6 +137,8 @@ def _set_problems(profiles: Sequence[PolicyObject]) -> Iterable[Problem]:
         for name in defaults:
             others = ", ".join(other for other in defaults if other != name)
             yield Problem(PROFILE_KIND, name, "spec.default", f"{others} is the default as well")
+    if has_legacy:
+        yield from beside_legacy([profile.name for profile in profiles], defaults)
 
 
 def _claims_default(spec: Any) -> bool:
@@ -142,6 +158,12 @@ def _warnings(active: Sequence[_Draft], around: Surroundings) -> Iterable[Proble
         yield Problem(PROFILE_KIND, draft.subject.name, "spec.scores", message)
 
 
+def _config_warnings(spec: SchedulerConfigSpec | None) -> Iterable[Problem]:
+    if spec is not None and spec.legacy is not None:
+        for path, message in legacy_warnings(spec.legacy):
+            yield Problem(CONFIG_KIND, CONFIG_NAME, path, message)
+
+
 def _build(
     active: Sequence[_Draft],
     config: PolicyObject | None,
@@ -149,12 +171,15 @@ def _build(
     around: Surroundings,
 ) -> PolicySet:
     source = SOURCE_CUSTOM
-    if not active:
+    legacy = () if config_spec.legacy is None else (legacy_profile(config_spec.legacy),)
+    if legacy and not active:
+        source = SOURCE_LEGACY
+    elif not active:
         source = SOURCE_NONE if config_spec.disable_factory_profiles else SOURCE_FACTORY
         active = _factory_drafts() if source == SOURCE_FACTORY else ()
         around = replace(around, tree=around.tree.over(FACTORY_FACTORS))
     ordered = sorted(active, key=lambda d: (d.spec.default, d.spec.order, d.subject.name))
-    compiled = tuple(_compiled(draft, around) for draft in ordered)
+    compiled = (*(_compiled(draft, around, source) for draft in ordered), *legacy)
     return PolicySet(
         revision=revision_of(
             source=source,
@@ -179,7 +204,7 @@ def _factory_drafts() -> Sequence[_Draft]:
     ]
 
 
-def _compiled(draft: _Draft, around: Surroundings) -> CompiledProfile:
+def _compiled(draft: _Draft, around: Surroundings, source: str) -> CompiledProfile:
     spec = draft.spec
     return CompiledProfile(
         name=draft.subject.name,
@@ -187,6 +212,7 @@ def _compiled(draft: _Draft, around: Surroundings) -> CompiledProfile:
         generation=draft.subject.generation,
         route=compile_route(spec),
         is_default=spec.default,
+        source=source,
         pipeline=Pipeline(
             profile=draft.subject.name,
             guards=GUARDS,
@@ -205,7 +231,9 @@ def _bare_profile() -> CompiledProfile:
     """Return a random pick among the nodes that pass the guards."""
     selection = Selection(SelectionMethod.RANDOM, -1)
     pipeline = Pipeline(BARE_PROFILE, GUARDS, CONSTRAINTS, (), (), selection)
-    return CompiledProfile(BARE_PROFILE, 0, Route(), is_default=True, pipeline=pipeline)
+    return CompiledProfile(
+        BARE_PROFILE, 0, Route(), is_default=True, pipeline=pipeline, source=SOURCE_NONE
+    )
 
 
 def _canonical(spec: SchedulerConfigSpec | SchedulerProfileSpec) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 from cubesched.api.duration import parse_seconds
 from cubesched.api.quantity import parse_units
 from cubesched.api.v1alpha1 import SchedulerConfigSpec
+from cubesched.policy.legacy import PATH as LEGACY_PATH
+from cubesched.policy.legacy import check_legacy
 from cubesched.policy.objects import CONFIG_NAME, NOT_THE_CONFIG, PolicyObject, ProblemList
 from cubesched.policy.policyset import Confirmation, GuardSettings, Settings
 from cubesched.policy.reading import read
@@ -23,8 +25,9 @@ def check_config(config: PolicyObject | None, problems: ProblemList) -> Schedule
     if config.name != CONFIG_NAME:
         problems.add("metadata.name", NOT_THE_CONFIG)
     check_score_tree(problems)
+    check_legacy(problems)
     spec = read(SchedulerConfigSpec, problems)
-    return None if problems.covers(SCORE_PATH) else spec
+    return None if problems.covers(SCORE_PATH) or problems.covers(LEGACY_PATH) else spec
 
 
 def settings_of(spec: SchedulerConfigSpec) -> Settings:

@@ -38,6 +38,8 @@ class CompiledProfile:
     pipeline: Pipeline
     uid: str = ""
     """The object it was compiled from: one recreated under the same name is another Profile."""
+    source: str = "custom"
+    """custom, factory, legacy (the SchedulerConfig's block) or none (nothing is configured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class PolicySet:
     revision: str
     """Hash of the specs, the same on every replica."""
     source: str
-    """custom, factory, or none (factory disabled and nothing configured)."""
+    """custom, factory, legacy, or none (factory disabled and nothing configured)."""
     settings: Settings
     config_generation: int
     profiles: tuple[CompiledProfile, ...]

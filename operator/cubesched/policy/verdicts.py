@@ -124,6 +124,8 @@ def _factory(running: PolicySet | None) -> tuple[bool, str, str]:
         return True, "NoActiveProfile", "No Profile has mode Active: the factory Profiles run."
     if running.source == "none":
         return False, "DisabledByConfig", "disableFactoryProfiles is set and no Profile is Active."
+    if running.source == "legacy":
+        return False, "LegacyConfigured", "spec.legacy runs instead, as Profile default."
     return False, "ProfilesActive", f"{len(running.profiles)} Profiles run instead."
 
 

@@ -436,6 +436,8 @@ def pick(
         return candidates[0]
     if method == "spread":
         return min(candidates, key=lambda place: feasible[place].sandboxes)
+    if method == "uniform":
+        return candidates[int(fraction * len(candidates))]
     total = 0.0
     for place in candidates:
         total += scores[place]

@@ -17,6 +17,13 @@ from cubesched.api.v1alpha1.config import (
     ScoreSettings,
     ScoreSwitches,
 )
+from cubesched.api.v1alpha1.legacy import (
+    Legacy,
+    LegacyFilter,
+    LegacyPostscore,
+    LegacyScore,
+    LegacyScorer,
+)
 from cubesched.api.v1alpha1.node import (
     MAX_IMAGES,
     Capacity,
@@ -56,6 +63,11 @@ __all__ = [
     "FilterPlugin",
     "GuardSettings",
     "Image",
+    "Legacy",
+    "LegacyFilter",
+    "LegacyPostscore",
+    "LegacyScore",
+    "LegacyScorer",
     "Model",
     "Overcommit",
     "Plugin",

@@ -8,16 +8,19 @@ from pydantic import ConfigDict, Field, model_validator
 
 from cubesched.api import duration
 from cubesched.api.v1alpha1.common import ConditionMap, Model, Problems
-from cubesched.api.v1alpha1.schema import extra, rule
-from cubesched.api.v1alpha1.values import BytesOrNone, DurationBetween, LabelKey
+from cubesched.api.v1alpha1.legacy import Legacy
+from cubesched.api.v1alpha1.schema import SHORT_KEYS, extra, rule
+from cubesched.api.v1alpha1.values import (
+    BytesOrNone,
+    DurationBetween,
+    FactorWeight,
+    LabelKey,
+    PluginName,
+)
 
 Ratio = Annotated[float, Field(ge=1, le=16)]
 Percent = Annotated[float, Field(ge=1, le=100)]
 PerNode = Annotated[int, Field(ge=1, le=100_000)]
-PluginName = Annotated[str, Field(min_length=1, max_length=63)]
-FactorWeight = Annotated[float, Field(ge=0, le=1_000_000)]
-
-_SHORT_KEYS = extra(rule("self.all(k, size(k) <= 63)", "names have at most 63 characters"))
 
 
 class Overcommit(Model):
@@ -62,11 +65,11 @@ class ScoreSettings(Model):
     """The global score tree; `factors` in the `args` of a Profile win over all of it."""
 
     resource_weights: Annotated[
-        dict[PluginName, FactorWeight], Field(max_length=32, json_schema_extra=_SHORT_KEYS)
+        dict[PluginName, FactorWeight], Field(max_length=32, json_schema_extra=SHORT_KEYS)
     ] = {}
     """Weight of each factor, 0 to 1000000; 0 switches it off. Default: 1 for each."""
     plugins: Annotated[
-        dict[PluginName, ScoreSwitches], Field(max_length=32, json_schema_extra=_SHORT_KEYS)
+        dict[PluginName, ScoreSwitches], Field(max_length=32, json_schema_extra=SHORT_KEYS)
     ] = {}
     """Switches of single scores, by name. Default: none."""
 
@@ -137,6 +140,9 @@ class SchedulerConfigSpec(Model):
     confirmation: Literal["operator", "agent", "none"] = "operator"
     """Who checks a reservation against all others: the operator, the node's agent (one write
     less), or none (one write, over-dispatch possible for a moment). Default: operator."""
+    legacy: Legacy | None = None
+    """Settings of CubeMaster, run as the default Profile named default; no other may be one.
+    Default: none."""
 
 
 class SchedulerConfigStatus(Model):

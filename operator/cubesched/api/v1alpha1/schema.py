@@ -30,5 +30,7 @@ def cel_text(pattern: str) -> str:
     return f"'{escaped}'"
 
 
+SHORT_KEYS: Final = extra(rule("self.all(k, size(k) <= 63)", "names have at most 63 characters"))
+
 ATOMIC: Final = extra(map_type="atomic")
 """One owner writes the block whole: it costs one entry in managedFields, not one a field."""

@@ -190,6 +190,12 @@ ImageName = Annotated[
 ]
 """The reference of an image, compared as it is spelled."""
 
+PluginName = Annotated[str, Field(min_length=1, max_length=63)]
+"""The name of a plugin or of a factor."""
+
+FactorWeight = Annotated[float, Field(ge=0, le=1_000_000)]
+"""What a factor weighs; 0 switches it off."""
+
 Timestamp = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 """A time in RFC 3339, UTC."""
 

@@ -72,24 +72,26 @@ class ImageScore:
         of_template = self.template_weight if request.template_id else 0.0
         of_images = self.image_weight if request.images else 0.0
         if not of_images:
-            return _template_id(fleet, request, rows) if of_template else NOT_APPLICABLE
-        total = _image_id(fleet, request, rows)
+            return template_id(fleet, request, rows) if of_template else NOT_APPLICABLE
+        total = image_id(fleet, request, rows)
         if of_template:
             share = of_template / (of_template + of_images)
             total *= 1.0 - share
-            total += _template_id(fleet, request, rows) * share
+            total += template_id(fleet, request, rows) * share
             np.minimum(total, 100.0, out=total)
         return total
 
 
-def _template_id(fleet: Snapshot, request: Request, rows: Ints) -> Floats:
+def template_id(fleet: Snapshot, request: Request, rows: Ints) -> Floats:
+    """Return the factor of that name for each row; see the module."""
     holders = fleet.templates.get(request.template_id)
     if holders is None:
         return np.zeros(rows.size)
     return np.multiply(holders.take(rows), 100.0, dtype=np.float64)
 
 
-def _image_id(fleet: Snapshot, request: Request, rows: Ints) -> Floats:
+def image_id(fleet: Snapshot, request: Request, rows: Ints) -> Floats:
+    """Return the factor of that name for each row; see the module."""
     is_healthy = fleet.safety == Safety.OK
     healthy = int(np.count_nonzero(is_healthy)) or 1
     total = np.zeros(rows.size)
