@@ -139,4 +139,4 @@ def _empty(kubectl: Kubectl) -> None:
     for kind in ("sandboxrequests", "sandboxnodes", "schedulerprofiles", "schedulerconfigs"):
         scope = ("--all-namespaces",) if kind == "sandboxrequests" else ()
         kubectl("delete", kind, "--all", "--wait=false", *scope)
-    kubectl("delete", "leases", "--all", "-n", "cubesched-system")
+    kubectl("delete", "leases,controllerrevisions", "--all", "-n", "cubesched-system")

@@ -297,7 +297,13 @@ def test_a_node_is_accepted_beside_what_its_agent_says(policy: Policy, kubectl: 
     assert {c["type"] for c in policy.status("sbn/n1")["conditions"]} >= {"Accepted", "Ready"}
 
 
-def test_a_replica_that_starts_on_an_invalid_set_has_no_policy(
+def records(policy: Policy) -> list[str]:
+    """Read the names of the sets that are kept for a restart."""
+    found = policy.kubectl("get", "controllerrevisions", "-n", "cubesched-system", "-o", "name")
+    return found.stdout.split()
+
+
+def test_a_replica_that_starts_on_an_invalid_set_runs_the_last_good_one(
     policy: Policy, start: Start
 ) -> None:
     policy.profile("good", "{default: true}")
@@ -306,14 +312,51 @@ def test_a_replica_that_starts_on_an_invalid_set_has_no_policy(
     policy.becomes("sprof/bad", "Accepted", "Invalid")
 
     late = start("late")
-    eventually(lambda: late.has_policy() is False)
-    eventually(lambda: replicas_on(policy, "good") in (None, "2/3"))
+    eventually(lambda: replicas_on(policy, "good") == "3/3")
+    assert late.has_policy() is True
+    assert policy.condition("sprof/bad", "Active")["reason"] == "SetRejected"
     policy.kubectl("delete", "sprof", "bad")
 
-    eventually(lambda: late.has_policy() is True)
+    policy.becomes("sprof/good", "Accepted", "Compiled")
     eventually(lambda: replicas_on(policy, "good") == "3/3")
     assert late.end(signal.SIGTERM) == 0
     eventually(lambda: replicas_on(policy, "good") == "2/2")
+
+
+def test_a_few_sets_are_kept_the_newest_among_them(policy: Policy) -> None:
+    for order in range(8):
+        policy.profile("good", f"{{default: true, order: {order}}}")
+        policy.becomes("sprof/good", "Active", "Running")
+        revision = policy.status("sprof/good")["activeRevision"]
+        name = f"cubesched-policy-{revision}-"
+        eventually(lambda name=name: any(name in kept for kept in records(policy)))  # type: ignore[misc]
+
+    eventually(lambda: len(records(policy)) == 5)
+
+
+def test_a_profile_is_active_within_a_second_and_on_every_replica(policy: Policy) -> None:
+    policy.profile("quick", "{route: {labels: {workload: quick}}}")
+    policy.becomes("sprof/quick", "Active", "Running")
+    policy.profile("quick", "{route: {labels: {workload: quick}}, order: 7}")
+    applied = time.monotonic()
+
+    policy.becomes("sprof/quick", "Active", "Running")
+    seconds = time.monotonic() - applied
+    eventually(lambda: replicas_on(policy, "quick") == "2/2")
+
+    assert seconds < 3.0, "a busy machine may take longer than the second that is promised"
+
+
+def test_what_is_probably_not_meant_is_a_warning_while_it_runs(policy: Policy) -> None:
+    policy.profile("odd", "{route: {labels: {workload: odd}}, selection: {method: spread}}")
+
+    policy.becomes("sprof/odd", "Active", "Running")
+    warning = policy.becomes("sprof/odd", "Warnings", "SingleCandidate")
+    assert "topN is 1" in warning["message"]
+
+    policy.profile("odd", "{route: {labels: {workload: odd}}, selection: {method: highest}}")
+    policy.becomes("sprof/odd", "Active", "Running")
+    eventually(lambda: not policy.condition("sprof/odd", "Warnings"))
 
 
 def test_the_last_replica_takes_over_every_status_of_one_that_was_killed(

@@ -57,6 +57,13 @@ GRANTS: Final = (
         group="coordination.k8s.io",
         is_local=True,
     ),
+    Grant(
+        OPERATOR,
+        ("controllerrevisions",),
+        ("list", "create", "delete"),
+        group="apps",
+        is_local=True,
+    ),
     Grant(AGENT, (NODES.plural,), (*READ, "create", "update", "patch")),
     Grant(AGENT, (f"{NODES.plural}/status",), ("update", "patch")),
     Grant(AGENT, (REQUESTS.plural,), READ),

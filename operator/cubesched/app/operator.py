@@ -9,6 +9,7 @@ import random
 import secrets
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from cubesched.adapters.clock import SystemClock
@@ -16,6 +17,7 @@ from cubesched.adapters.cluster.connection import AiohttpTransport, Connection, 
 from cubesched.adapters.cluster.events import EventPoster
 from cubesched.adapters.cluster.leases import LeaseStore
 from cubesched.adapters.cluster.probing import missing_rights, wait_for_api, wait_for_watches
+from cubesched.adapters.cluster.revisions import RevisionStore
 from cubesched.adapters.cluster.writes import StatusApplier
 from cubesched.adapters.nodemetrics.layouts import open_sources
 from cubesched.adapters.nodemetrics.reader import MetricsReader
@@ -26,6 +28,7 @@ from cubesched.adapters.telemetry.stalls import StallDetector
 from cubesched.api import CONFIGS, NODES, PROFILES, RESOURCES, SYSTEM_NAMESPACE
 from cubesched.app.gauges import Gauges
 from cubesched.app.health import Health
+from cubesched.app.plugin_health import PluginHealth
 from cubesched.app.replica import Replica
 from cubesched.app.rights import operator_rights
 from cubesched.app.timed_policy import TimedPolicy
@@ -34,8 +37,12 @@ from cubesched.fleet.rendezvous import Member
 from cubesched.handlers.node_statuses import NodeStatuses
 from cubesched.handlers.operator import run_kopf
 from cubesched.handlers.policy_reconciler import PolicyReconciler
+from cubesched.plugins.hosts import Hosts
+from cubesched.plugins.listing import Surroundings
 from cubesched.policy.active import ActivePolicy
+from cubesched.policy.compiler import compile_set
 from cubesched.policy.objects import Problem
+from cubesched.policy.policyset import PolicySet
 from cubesched.settings import OperatorSettings
 
 _LOG = logging.getLogger(__name__)
@@ -52,6 +59,10 @@ class Operator:
         self._transport = AiohttpTransport(connection)
         self.meter, clock, dice = Meter(), SystemClock(), random.SystemRandom().random
         self.policy = ActivePolicy()
+        self._hosts = Hosts()
+        self._surroundings = Surroundings(
+            plugin_directory=settings.plugin_directory, hosts=self._hosts
+        )
         namespace = settings.namespace or SYSTEM_NAMESPACE
         self._rights = operator_rights(namespace)
         self._events = EventPoster(self._transport, self.meter, instance=self.identity)
@@ -82,6 +93,9 @@ class Operator:
             self._transport,
             applier,
             self,
+            records=RevisionStore(self._transport, namespace),
+            compile_=partial(compile_set, around=self._surroundings),
+            fleet=lambda: self.replica.fleet.snapshot,
             note=lambda: modes.note,
             wall=clock.wall,
             rng=dice,
@@ -97,10 +111,14 @@ class Operator:
 
     def _connect_parts(self) -> None:
         self.meter.before_scrape(Gauges(self.replica, self.policy, self.meter).refresh)
+        self.policy.on_change.append(self._run_hosts)
         self.policy.on_change.append(self.replica.policy_changed)
         self.replica.scheduler.modes.on_note.append(self.policy_reconciler.poke)
         self.policy.on_reject.append(self._count_rejected)
         self.replica.membership.changed.append(self.policy_reconciler.poke)
+
+    def _run_hosts(self, policy: PolicySet) -> None:
+        self._hosts.run([profile.pipeline for profile in policy.profiles])
 
     def _count_rejected(self, _problems: Sequence[Problem]) -> None:
         self.meter.inc("cubesched_profile_compile_failures_total")
@@ -129,6 +147,7 @@ class Operator:
             ("routes", self._routes.run()),
             ("events", self._events.run()),
             ("policy", self.policy_reconciler.run()),
+            ("plugin-health", PluginHealth(self.policy, self.policy_reconciler.poke).run()),
             ("node-statuses", self.node_statuses.run()),
             ("stalls", StallDetector(self.meter).run()),
         ]
@@ -153,6 +172,7 @@ class Operator:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._hosts.close()
 
     async def run(self) -> int:
         """Serve until SIGTERM or a fault; return the exit code."""

@@ -34,6 +34,11 @@ def register(subparsers: Subparsers) -> None:
         choices=NODE_METRICS_LAYOUTS,
         help="whose layout the nodes report in (env CUBESCHED_NODE_METRICS_LAYOUT)",
     )
+    add(
+        "--plugin-directory",
+        metavar="DIR",
+        help="where the sockets of grpc plugins are (env CUBESCHED_PLUGIN_DIRECTORY)",
+    )
     add("--http-host", metavar="ADDRESS", help="address for metrics and probes")
     port = whole_number(0, 65_535)
     add("--http-port", metavar="PORT", type=port, help="port for metrics and probes; 0 = any free")

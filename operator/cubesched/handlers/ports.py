@@ -32,6 +32,18 @@ class StatusApplier(Protocol):
         ...
 
 
+class PolicyRecords(Protocol):
+    """The last sets that ran, kept where every replica finds them."""
+
+    async def newest_first(self) -> list[tuple[str, Any]]:
+        """Return (name, data) of each record; raises ApiError."""
+        ...
+
+    async def keep(self, name: str, data: Mapping[str, Any]) -> None:
+        """Make a record the newest, unless it is; raises ApiError."""
+        ...
+
+
 class Membership(Protocol):
     """The live replicas, as this one sees them."""
 

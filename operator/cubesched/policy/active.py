@@ -38,8 +38,8 @@ class Verdict:
     """Running, SetRejected or ModeDisabled."""
     culprits: tuple[Problem, ...] = ()
     """Every error of the refused set, this object's own among them; empty when none was refused."""
-    warnings: tuple[str, ...] = ()
-    """Allowed, yet probably not meant: `NoScores: …`."""
+    warnings: tuple[Problem, ...] = ()
+    """Allowed, yet probably not meant."""
 
 
 class ActivePolicy:
@@ -81,6 +81,11 @@ class ActivePolicy:
         elif self.current is None or _content(result.policy) != _content(self.current):
             self._swap(result.policy)
 
+    def restore(self, policy: PolicySet) -> None:
+        """Run a set of the past, while nothing else ever ran: the stored one does not compile."""
+        if self.current is None and self.is_listed:
+            self._swap(policy)
+
     def verdict(self, subject: PolicyObject) -> Verdict:
         """Return what this replica thinks of exactly this generation of the object."""
         own = tuple(p.detail for p in self._result.problems if _is_about(p, subject))
@@ -94,7 +99,7 @@ class ActivePolicy:
             active=active,
             reason=RUNNING if active else MODE_DISABLED if disabled else SET_REJECTED,
             culprits=self._result.problems,
-            warnings=tuple(w.detail for w in self._result.warnings if _is_about(w, subject)),
+            warnings=tuple(w for w in self._result.warnings if _is_about(w, subject)),
         )
 
     def _swap(self, policy: PolicySet) -> None:

@@ -20,7 +20,6 @@ from cubesched.core.pipeline import (
     Selection,
     SelectionMethod,
 )
-from cubesched.plugins.builtin.switched_off import SwitchedOff
 from cubesched.plugins.listing import Surroundings
 from cubesched.plugins.registry import CONSTRAINTS, GUARDS
 from cubesched.policy.config_settings import check_config, route_label_keys, settings_of
@@ -32,6 +31,7 @@ from cubesched.policy.legacy import (
     legacy_profile,
     legacy_warnings,
 )
+from cubesched.policy.lints import Built, lint
 from cubesched.policy.objects import (
     CONFIG_KIND,
     CONFIG_NAME,
@@ -87,9 +87,9 @@ def compile_set(
         for subject in sorted(profiles, key=lambda profile: profile.name)
         if (draft := _draft(subject, route_label_keys(config), problems, around)) is not None
     ]
-    active = [draft for draft in drafts if draft.spec.mode == "Active"]
+    active = _in_order(draft for draft in drafts if draft.spec.mode == "Active")
     problems += _set_problems(profiles, has_legacy=has_legacy(config))
-    warnings = (*_warnings(active, around), *_config_warnings(config_spec))
+    warnings = (*_linted(active, around), *_config_warnings(config_spec))
     if problems or config_spec is None:
         return CompileResult(None, tuple(problems), warnings)
     return CompileResult(_build(active, config, config_spec, around), (), warnings)
@@ -148,20 +148,28 @@ def _claims_default(spec: Any) -> bool:
     return spec.get("default") is True and spec.get("mode", "Active") == "Active"
 
 
-def _warnings(active: Sequence[_Draft], around: Surroundings) -> Iterable[Problem]:
-    for draft in active:
-        scores = build_scores(draft.spec, around)
-        if not all(isinstance(score.plugin, SwitchedOff) for score in scores):
-            continue
-        why = "every score is disabled or without factors" if scores else "nothing is rated"
-        message = f"NoScores: {why}, so only the tie rule decides"
-        yield Problem(PROFILE_KIND, draft.subject.name, "spec.scores", message)
+def _in_order(drafts: Iterable[_Draft]) -> list[_Draft]:
+    """Return them in the order in which their routes are tried."""
+    return sorted(drafts, key=lambda d: (d.spec.default, d.spec.order, d.subject.name))
+
+
+def _linted(drafts: Sequence[_Draft], around: Surroundings) -> tuple[Problem, ...]:
+    built = (
+        Built(
+            draft.subject,
+            draft.spec,
+            build_filters(draft.spec, around),
+            build_scores(draft.spec, around),
+        )
+        for draft in drafts
+    )
+    return tuple(lint(list(built)))
 
 
 def _config_warnings(spec: SchedulerConfigSpec | None) -> Iterable[Problem]:
     if spec is not None and spec.legacy is not None:
         for path, message in legacy_warnings(spec.legacy):
-            yield Problem(CONFIG_KIND, CONFIG_NAME, path, message)
+            yield Problem(CONFIG_KIND, CONFIG_NAME, path, message, "LegacyKey")
 
 
 def _build(
@@ -178,7 +186,7 @@ def _build(
         source = SOURCE_NONE if config_spec.disable_factory_profiles else SOURCE_FACTORY
         active = _factory_drafts() if source == SOURCE_FACTORY else ()
         around = replace(around, tree=around.tree.over(FACTORY_FACTORS))
-    ordered = sorted(active, key=lambda d: (d.spec.default, d.spec.order, d.subject.name))
+    ordered = _in_order(active)
     compiled = (*(_compiled(draft, around, source) for draft in ordered), *legacy)
     return PolicySet(
         revision=revision_of(

@@ -56,6 +56,8 @@ class Problem:
     name: str
     path: str
     message: str
+    lint: str = ""
+    """Name of the warning; empty for an error."""
 
     @property
     def title(self) -> str:
@@ -65,7 +67,8 @@ class Problem:
     @property
     def detail(self) -> str:
         """The problem as its own object's status shows it: path and message."""
-        return f"{self.path}: {self.message}"
+        lint = f"{self.lint}: " if self.lint else ""
+        return f"{lint}{self.path}: {self.message}"
 
     @property
     def text(self) -> str:

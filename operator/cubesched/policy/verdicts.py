@@ -7,13 +7,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from cubesched.api.conditions import Condition, condition, shortened, stored_conditions
+from cubesched.core.pipeline import FilterFailure, Health
+from cubesched.plugins.hosts import waiting
 from cubesched.policy.active import MODE_DISABLED, NO_ACTIVE_POLICY, Verdict
-from cubesched.policy.objects import PolicyObject
-from cubesched.policy.policyset import PolicySet
+from cubesched.policy.objects import PolicyObject, Problem
+from cubesched.policy.policyset import CompiledProfile, PolicySet
 
+PASSING: Final = frozenset({"RiskAccepted", "PluginsHealthy", "Warnings"})
+"""Conditions that stand only while there is something to say."""
 MAX_PROBLEMS = 50
 MAX_PROBLEM_CHARS = 512
 
@@ -26,12 +30,20 @@ def profile_status(
     running: PolicySet | None,
     *,
     revisions: Sequence[str],
+    seen: Sequence[Problem] = (),
     now: str,
 ) -> Status:
-    """Return a SchedulerProfile's whole status; `revisions` holds one entry a live replica."""
+    """Return a SchedulerProfile's whole status; `revisions` holds one entry a live replica.
+
+    `seen` are warnings that only a look at the fleet can give.
+    """
     write = _Conditions(subject, now)
     write.add("Accepted", *_accepted(verdict))
     write.add("Active", *_active(subject, verdict, running))
+    profiles = running.profiles if running else ()
+    for mine in (p for p in profiles if p.uid and p.uid == subject.uid):
+        _add_risks(write, mine)
+    _add_warnings(write, verdict, seen)
     status: Status = {"conditions": write.conditions}
     if verdict.problems:
         status["problems"] = _bounded(verdict.problems)
@@ -43,7 +55,13 @@ def profile_status(
 
 
 def config_status(
-    subject: PolicyObject, verdict: Verdict, running: PolicySet | None, *, note: str, now: str
+    subject: PolicyObject,
+    verdict: Verdict,
+    running: PolicySet | None,
+    *,
+    note: str,
+    seen: Sequence[Problem] = (),
+    now: str,
 ) -> Status:
     """Return a SchedulerConfig's whole status; `note`: what to know while it is Active."""
     write = _Conditions(subject, now)
@@ -51,6 +69,7 @@ def config_status(
     is_active, reason, message = _active(subject, verdict, running)
     write.add("Active", is_active, reason, f"{message} {note}".strip() if is_active else message)
     write.add("FactoryProfilesActive", *_factory(running))
+    _add_warnings(write, verdict, seen)
     status: Status = {"conditions": write.conditions}
     if verdict.problems:
         status["problems"] = _bounded(verdict.problems)
@@ -61,7 +80,7 @@ def config_status(
 
 def status_change(subject: PolicyObject, desired: Status, *, owned: Sequence[str]) -> Status | None:
     """Return `desired`, or None when the stored status already agrees in the `owned` fields."""
-    types = {condition["type"] for condition in desired["conditions"]}
+    types = {condition["type"] for condition in desired["conditions"]} | PASSING
     stored = [
         c for c in stored_conditions(subject.status.get("conditions")) if c.get("type") in types
     ]
@@ -97,7 +116,35 @@ class _Conditions:
 def _accepted(verdict: Verdict) -> tuple[bool, str, str]:
     if not verdict.accepted:
         return False, "Invalid", _summary(verdict.problems)
-    return True, "Compiled", " ".join(("The spec compiles.", *verdict.warnings))
+    return True, "Compiled", "The spec compiles."
+
+
+def _add_warnings(write: _Conditions, verdict: Verdict, seen: Sequence[Problem]) -> None:
+    warnings = [*verdict.warnings, *seen]
+    if warnings:
+        lints = dict.fromkeys(warning.lint for warning in warnings)
+        write.add("Warnings", True, next(iter(lints)), _listed([w.detail for w in warnings]))
+
+
+def _add_risks(write: _Conditions, profile: CompiledProfile) -> None:
+    """Say what the running Profile leaves to plugins, and how those do."""
+    pipeline = profile.pipeline
+    if pipeline.filters and pipeline.filter_failure is FilterFailure.FAIL_OPEN:
+        names = ", ".join(plugin.name for plugin in pipeline.filters)
+        message = f"A failure of {names} keeps nodes that it might have excluded."
+        write.add("RiskAccepted", True, "FailOpen", message)
+    told = {plugin.name: plugin.host.health() for plugin in waiting(pipeline)}
+    ill = {name: (health, why) for name, (health, why) in told.items() if health != Health.HEALTHY}
+    if ill:
+        first, _ = next(iter(ill.values()))
+        message = _listed([f"{name}: {why}" for name, (_, why) in ill.items()])
+        write.add("PluginsHealthy", False, first.value, message)
+    elif told:
+        write.add("PluginsHealthy", True, Health.HEALTHY.value, f"{', '.join(told)} answer.")
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return "; ".join(texts)
 
 
 def _active(

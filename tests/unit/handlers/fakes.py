@@ -111,3 +111,19 @@ class Replicas:
     def members(self) -> Sequence[Member]:
         """All live ones."""
         return self.live
+
+
+@dataclass
+class Records:
+    """Policy records in memory, the newest first."""
+
+    kept: list[tuple[str, Any]] = field(default_factory=list)
+
+    async def newest_first(self) -> list[tuple[str, Any]]:
+        """All of them."""
+        return list(self.kept)
+
+    async def keep(self, name: str, data: Mapping[str, Any]) -> None:
+        """Put one first, as JSON carries it."""
+        plain = msgspec.json.decode(msgspec.json.encode(data))
+        self.kept = [(name, plain), *(each for each in self.kept if each[0] != name)]

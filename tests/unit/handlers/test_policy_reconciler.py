@@ -5,7 +5,8 @@ import contextlib
 from typing import Any
 
 import pytest
-from tests.unit.handlers.fakes import Cluster, Replicas, a_body
+from tests.unit.builders import a_node, a_snapshot
+from tests.unit.handlers.fakes import Cluster, Records, Replicas, a_body
 
 from cubesched.api import CONFIGS, PROFILES
 from cubesched.core.errors import ApiError
@@ -13,6 +14,7 @@ from cubesched.core.writing import Outcome
 from cubesched.fleet.rendezvous import Member, owner
 from cubesched.handlers.policy_reconciler import PolicyReconciler
 from cubesched.policy.active import ActivePolicy
+from cubesched.policy.compiler import compile_set
 
 ROUTE = {"labels": {"workload": "a"}}
 
@@ -20,16 +22,21 @@ ROUTE = {"labels": {"workload": "a"}}
 class World:
     """One replica with its cluster."""
 
-    def __init__(self) -> None:
-        self.cluster = Cluster()
+    def __init__(self, cluster: Cluster | None = None, records: Records | None = None) -> None:
+        self.cluster = cluster or Cluster()
         self.replicas = Replicas()
         self.policy = ActivePolicy()
         self.seconds, self.note = 0.0, ""
+        self.records = records or Records()
+        self.fleet = a_snapshot([])
         self.reconciler = PolicyReconciler(
             self.policy,
             self.cluster,
             self.cluster,
             self.replicas,
+            records=self.records,
+            compile_=compile_set,
+            fleet=lambda: self.fleet,
             note=lambda: self.note,
             wall=self.tick,
             rng=lambda: 0.5,
@@ -233,3 +240,141 @@ async def test_the_loop_acts_on_a_poke_and_survives_an_outage(world: World) -> N
     loop.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await loop
+
+
+BROKEN = {"route": ROUTE, "filters": [{"name": "nobody"}]}
+
+
+def restarted(world: World) -> World:
+    """Return a replica that has just started on the same cluster."""
+    return World(world.cluster, world.records)
+
+
+async def test_a_set_that_runs_is_kept_once(world: World) -> None:
+    world.profile("a", {"route": ROUTE})
+
+    await world.reconciler.reconcile()
+    await world.reconciler.reconcile()
+
+    assert len(world.records.kept) == 1
+    assert world.policy.current is not None
+    assert world.records.kept[0][0].startswith(f"cubesched-policy-{world.policy.current.revision}-")
+
+
+async def test_after_a_restart_the_last_good_set_runs_while_the_stored_one_is_refused(
+    world: World,
+) -> None:
+    world.profile("a", {"route": ROUTE})
+    await world.reconciler.reconcile()
+    good = world.policy.current
+    assert good is not None
+    world.profile("a", BROKEN, generation=2)
+    world.profile("b", {"route": {"labels": {"workload": "b"}}})
+    again = restarted(world)
+
+    await again.reconciler.reconcile()
+
+    assert again.running == ["a"]
+    assert again.policy.current is not None
+    assert again.policy.current.revision == good.revision
+    assert again.cluster.conditions(PROFILES, "a")["Active"] == ("False", "SetRejected")
+    assert again.cluster.conditions(PROFILES, "b")["Active"] == ("False", "SetRejected")
+
+    again.profile("a", {"route": ROUTE}, generation=3)
+    await again.reconciler.reconcile()
+
+    assert again.running == ["a", "b"]
+    assert again.cluster.conditions(PROFILES, "a")["Active"] == ("True", "Running")
+
+
+async def test_a_profile_that_did_not_change_since_is_active_in_the_restored_set(
+    world: World,
+) -> None:
+    world.profile("a", {"route": ROUTE})
+    world.profile("b", {"route": {"labels": {"workload": "b"}}})
+    await world.reconciler.reconcile()
+    world.profile("a", BROKEN, generation=2)
+    again = restarted(world)
+
+    await again.reconciler.reconcile()
+
+    assert again.cluster.conditions(PROFILES, "b")["Active"] == ("True", "Running")
+
+
+async def test_records_that_are_of_no_use_are_passed_over(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.profile("a", {"route": ROUTE})
+    await world.reconciler.reconcile()
+    world.records.kept.insert(0, ("from-the-future", {"format": 99}))
+    world.records.kept.insert(0, ("garbage", None))
+    world.profile("a", BROKEN, generation=2)
+    again = restarted(world)
+
+    await again.reconciler.reconcile()
+
+    assert again.running == ["a"]
+    assert "garbage" in caplog.text
+    assert "from-the-future" in caplog.text
+
+
+async def test_without_any_record_nothing_runs(world: World) -> None:
+    world.profile("a", BROKEN)
+
+    await world.reconciler.reconcile()
+
+    assert world.policy.current is None
+
+
+async def test_a_refused_set_neither_replaces_what_runs_nor_the_record(world: World) -> None:
+    world.profile("a", {"route": ROUTE})
+    await world.reconciler.reconcile()
+    world.profile("a", BROKEN, generation=2)
+
+    await world.reconciler.reconcile()
+
+    assert world.running == ["a"]
+    assert len(world.records.kept) == 1
+
+
+async def test_only_the_owner_of_the_records_keeps_them(world: World) -> None:
+    world.replicas.live = [Member("me"), Member("other")]
+    world.replicas.me = next(
+        name for name in ("me", "other") if owner("policy-history", ["me", "other"]) != name
+    )
+    world.profile("a", {"route": ROUTE})
+
+    await world.reconciler.reconcile()
+
+    assert world.records.kept == []
+
+
+async def test_warnings_stand_as_a_condition_while_there_are_any(world: World) -> None:
+    world.profile("a", {"route": ROUTE, "scores": []})
+    await world.reconciler.reconcile()
+    assert world.cluster.conditions(PROFILES, "a")["Warnings"] == ("True", "NoScores")
+    world.profile("a", {"route": ROUTE}, generation=2)
+
+    await world.reconciler.reconcile()
+
+    assert "Warnings" not in world.cluster.conditions(PROFILES, "a")
+
+
+async def test_what_no_live_node_passes_is_seen_on_the_fleet(world: World) -> None:
+    world.fleet = a_snapshot([a_node("n1"), a_node("n2", labels={"zone": "a"})])
+    filters = [{"name": "node_labels", "args": {"matchLabels": {"zone": "b"}}}]
+    world.profile("a", {"route": ROUTE, "filters": filters})
+
+    await world.reconciler.reconcile()
+
+    assert world.cluster.conditions(PROFILES, "a")["Warnings"] == ("True", "FilterPassesNoNode")
+
+
+async def test_a_filter_that_fails_open_is_a_risk_that_somebody_accepts(world: World) -> None:
+    filters = [{"name": "zone", "type": "expr", "expr": "node.labels['zone'] == 'a'"}]
+    spec = {"route": ROUTE, "filters": filters, "failure": {"filter": "fail-open"}}
+    world.profile("a", spec)
+
+    await world.reconciler.reconcile()
+
+    assert world.cluster.conditions(PROFILES, "a")["RiskAccepted"] == ("True", "FailOpen")

@@ -122,7 +122,7 @@ def test_scores_left_out_are_the_real_time_average_and_an_empty_list_is_none_wit
     assert empty.policy is not None
     assert empty.policy.profiles[0].pipeline.scores == ()
     assert [w.text for w in empty.warnings] == [
-        "SchedulerProfile/a: spec.scores: NoScores: nothing is rated, so only the tie rule decides"
+        "SchedulerProfile/a: NoScores: spec.scores: nothing is rated, so only the tie rule decides"
     ]
 
 

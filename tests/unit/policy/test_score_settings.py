@@ -224,7 +224,7 @@ def test_a_profile_of_which_nothing_can_apply_is_warned_of() -> None:
     result = compile_set(profiles, off)
 
     text = (
-        "spec.scores: NoScores: every score is disabled or without factors, so only the tie rule"
+        "NoScores: spec.scores: every score is disabled or without factors, so only the tie rule"
         " decides"
     )
     assert result.policy is not None

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from tests.unit.policy.builders import a_config, a_profile, offer
+from tests.unit.scheduling.plugins import NoHost, Slow
+from typing_extensions import override
 
 from cubesched.api.v1alpha1 import (
     SchedulerConfigStatus,
     SchedulerProfileStatus,
 )
+from cubesched.core.pipeline import Health
 from cubesched.policy.active import ActivePolicy
 from cubesched.policy.objects import CONFIG_KIND, PROFILE_KIND, PolicyObject
 from cubesched.policy.verdicts import (
@@ -21,6 +24,17 @@ from cubesched.policy.verdicts import (
 
 OWNED = ("activeRevision", "replicasOnRevision", "problems")
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+
+
+@dataclass
+class Host(NoHost):
+    """A host that does as it is told."""
+
+    told: tuple[Health, str]
+
+    @override
+    def health(self) -> tuple[Health, str]:
+        return self.told
 
 
 @pytest.fixture
@@ -105,11 +119,66 @@ def test_a_disabled_profile_says_so(policy: ActivePolicy) -> None:
     }
 
 
-def test_no_scores_is_accepted_with_a_warning_in_the_message(policy: ActivePolicy) -> None:
+def test_a_warning_is_a_condition_of_its_own(policy: ActivePolicy) -> None:
     profile = a_profile("a", scores=[])
     offer(policy, [profile], None)
 
-    assert "NoScores" in message(written(policy, profile), "Accepted")
+    status = written(policy, profile)
+
+    assert short(status)["Accepted"] == ("True", "Compiled")
+    assert short(status)["Warnings"] == ("True", "NoScores")
+    assert "NoScores: spec.scores: nothing is rated" in message(status, "Warnings")
+
+
+def test_a_warning_that_has_gone_is_worth_a_write(policy: ActivePolicy) -> None:
+    profile = a_profile("a", scores=[])
+    offer(policy, [profile], None)
+    warned = replace(profile, status=written(policy, profile))
+    mended = replace(a_profile("a"), status=warned.status)
+    offer(policy, [mended], None)
+
+    change = status_change(mended, written(policy, mended), owned=OWNED)
+
+    assert change is not None
+    assert "Warnings" not in short(change)
+
+
+@pytest.mark.parametrize(
+    ("healths", "expected", "said"),
+    [
+        ([(Health.HEALTHY, ""), (Health.HEALTHY, "")], ("True", "Healthy"), "one, two answer."),
+        (
+            [(Health.HEALTHY, ""), (Health.UNREACHABLE, "no socket")],
+            ("False", "Unreachable"),
+            "two: no socket",
+        ),
+        (
+            [(Health.CIRCUIT_OPEN, "3 failures"), (Health.UNREACHABLE, "no socket")],
+            ("False", "CircuitOpen"),
+            "one: 3 failures; two: no socket",
+        ),
+    ],
+)
+def test_how_plugins_do_that_are_waited_for_is_told(
+    policy: ActivePolicy,
+    healths: list[tuple[Health, str]],
+    expected: tuple[str, str],
+    said: str,
+) -> None:
+    profile = a_profile("a")
+    offer(policy, [profile], None)
+    filters = tuple(
+        Slow(name=name, host=Host(told)) for name, told in zip(("one", "two"), healths, strict=True)
+    )
+    assert policy.current is not None
+    compiled = policy.current.profiles[0]
+    pipeline = replace(compiled.pipeline, filters=filters)
+    policy.current = replace(policy.current, profiles=(replace(compiled, pipeline=pipeline),))
+
+    status = written(policy, profile)
+
+    assert short(status)["PluginsHealthy"] == expected
+    assert message(status, "PluginsHealthy") == said
 
 
 def test_a_config_tells_whether_the_factory_profiles_run(policy: ActivePolicy) -> None:
