@@ -168,8 +168,8 @@ def _linted(drafts: Sequence[_Draft], around: Surroundings) -> tuple[Problem, ..
 
 def _config_warnings(spec: SchedulerConfigSpec | None) -> Iterable[Problem]:
     if spec is not None and spec.legacy is not None:
-        for path, message in legacy_warnings(spec.legacy):
-            yield Problem(CONFIG_KIND, CONFIG_NAME, path, message, "LegacyKey")
+        for path, name, message in legacy_warnings(spec.legacy):
+            yield Problem(CONFIG_KIND, CONFIG_NAME, path, message, name)
 
 
 def _build(

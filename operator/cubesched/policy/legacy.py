@@ -108,18 +108,19 @@ def legacy_profile(legacy: Legacy) -> CompiledProfile:
     )
 
 
-def legacy_warnings(legacy: Legacy) -> Iterator[tuple[str, str]]:
-    """Yield (path, message) for what is allowed, yet probably not meant."""
+def legacy_warnings(legacy: Legacy) -> Iterator[tuple[str, str, str]]:
+    """Yield (path, lint, message) for what is allowed, yet probably not meant."""
     unlisted = [name for name in GUARD_NAMES if name not in legacy.filter.enable_filters]
     if unlisted:
-        message = f"GuardsAlwaysOn: not listed, yet always on: {', '.join(unlisted)}"
-        yield f"{PATH}.filter.enableFilters", message
+        message = f"not listed, yet always on: {', '.join(unlisted)}"
+        yield f"{PATH}.filter.enableFilters", "GuardsAlwaysOn", message
     if not list(_scores(legacy.score)):
         number = legacy.priority_select_num
         what = "any node" if number < 0 else "the first node by name until it is full"
         if number > 1:
             what = f"one of the first {number} nodes by name until they are full"
-        yield f"{PATH}.score", f"NoScores: nothing is rated, so a request takes {what}"
+        message = f"nothing is rated, so a request takes {what}"
+        yield f"{PATH}.score", "NoScores", message
 
 
 def _scores(score: LegacyScore) -> Iterator[WeightedScore]:

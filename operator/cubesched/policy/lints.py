@@ -23,7 +23,7 @@ LINTS: Final = (
     "OvercommitTwice",
     "SingleCandidate",
     "NoScores",
-    "LegacyKey",
+    "GuardsAlwaysOn",
 )
 """Every warning there is, by name."""
 DOMINATING_SHARE: Final = 0.95

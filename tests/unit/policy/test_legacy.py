@@ -286,11 +286,11 @@ def test_guards_that_were_off_and_nodes_that_nothing_rates_are_warned_of() -> No
 
     assert [warning.text for warning in result.warnings] == [
         (
-            "SchedulerConfig/default: spec.legacy.filter.enableFilters: GuardsAlwaysOn: not listed,"
+            "SchedulerConfig/default: GuardsAlwaysOn: spec.legacy.filter.enableFilters: not listed,"
             " yet always on: node_safety, disk"
         ),
         (
-            "SchedulerConfig/default: spec.legacy.score: NoScores: nothing is rated, so a request"
+            "SchedulerConfig/default: NoScores: spec.legacy.score: nothing is rated, so a request"
             " takes one of the first 3 nodes by name until they are full"
         ),
     ]
@@ -318,7 +318,7 @@ def test_the_config_shows_that_it_runs_instead_of_the_factory_profiles() -> None
         "spec.legacy runs instead, as Profile default.",
     )
     assert shown["Active"][0] == "True"
-    assert "GuardsAlwaysOn" in shown["Accepted"][1]
+    assert "GuardsAlwaysOn" in shown["Warnings"][1]
 
 
 def _pick(fleet: Any, profile: CompiledProfile, uid: str) -> str:
