@@ -1,0 +1,80 @@
+"""The example package beside a real operator: its Profile runs, and is refused when wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.e2e.operating import Operating, a_request, wait_until
+
+from cubesched.local.demo import processes
+
+EXAMPLE = Path(__file__).parents[2] / "deploy" / "examples" / "python-plugin"
+
+
+@pytest.fixture
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install the package where the operator's process finds it, and this one does not."""
+    target = tmp_path / "site-packages"
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps")
+    more = ("--no-build-isolation", "--disable-pip-version-check", "--target", str(target))
+    subprocess.run([*pip, *more, str(EXAMPLE)], check=True, timeout=120)
+    monkeypatch.setattr(
+        processes, "_PACKAGE_ROOT", f"{processes._PACKAGE_ROOT}{os.pathsep}{target}"
+    )
+
+
+def condition(operating: Operating, name: str) -> tuple[str, str]:
+    found = operating.get("sprof", "racks").get("status", {}).get("conditions", ())
+    return next(((c["status"], c["reason"]) for c in found if c["type"] == name), ("", ""))
+
+
+@pytest.mark.usefixtures("_installed")
+def test_the_example_places_by_its_filter_and_its_score(operating: Operating) -> None:
+    operating.start_nodes(3, "--cpu", "8", "--memory", "64Gi")
+    operating.start_replica()
+    operating.kubectl("apply", "-f", str(EXAMPLE / "profile.yaml"))
+    wait_until(lambda: condition(operating, "Active") == ("True", "Running"), what="Active")
+
+    operating.create_all(a_request(f"r{n}", labels={"workload": "racks"}) for n in range(6))
+    wait_until(lambda: operating.phases()["Running"] == 6, what="all run")
+
+    statuses = [item["status"] for item in operating.items()]
+    assert {status["profile"] for status in statuses} == {"racks"}
+    assert all("memory_headroom" in status["explanation"] for status in statuses)
+    for kind, plugin in (("filter", "rack_pace"), ("score", "memory_headroom")):
+        name = "scheduler_plugin_duration_seconds_count"
+        assert operating.metric("a", name, kind=kind, plugin=plugin) >= 6
+    assert operating.metric("a", "cubesched_plugin_failures_total") == 0
+    assert condition(operating, "RiskAccepted") == ("True", "FailOpen")
+    assert condition(operating, "PluginsHealthy") == ("True", "Healthy")
+
+
+@pytest.mark.usefixtures("_installed")
+def test_a_profile_with_a_plugin_that_is_not_installed_keeps_the_last_set(
+    operating: Operating,
+) -> None:
+    operating.start_nodes(1, "--cpu", "8", "--memory", "64Gi")
+    operating.start_replica()
+    profile = yaml.safe_load((EXAMPLE / "profile.yaml").read_text())
+    operating.apply(profile)
+    wait_until(lambda: condition(operating, "Active") == ("True", "Running"), what="Active")
+    profile["spec"]["filters"][0] |= {"name": "rack_pase"}
+    profile["spec"]["scores"][0]["args"] = {"reserve": 1}
+    operating.apply(profile)
+    wait_until(lambda: condition(operating, "Active") == ("False", "SetRejected"), what="refused")
+
+    missing = 'no installed package offers the python filter "rack_pase"'
+    assert operating.get("sprof", "racks")["status"]["problems"] == [
+        f'spec.filters[0].name: {missing}; did you mean "rack_pace"?',
+        'spec.scores[0].args.reserve: unknown argument; did you mean "reserve_mb"?',
+    ]
+    operating.apply(a_request("r1", labels={"workload": "racks"}))
+    wait_until(lambda: operating.phase("r1") == "Running", what="r1 runs")
+    assert operating.get("sbr", "r1")["status"]["profile"] == "racks"
+    assert all(json.loads(line) for line in operating.log("a").splitlines())
