@@ -194,6 +194,7 @@ def test_a_page_names_every_flag_of(command: ModuleType, page: str) -> None:
 def test_the_agent_that_the_page_shows_is_the_one_that_is_tested() -> None:
     example = (ROOT / "deploy" / "examples" / "agent" / "agent.py").read_text()
 
+    assert len(example.splitlines()) <= 60
     assert f"```python\n{example}```" in (ROOT / "docs" / "node-agents.md").read_text()
 
 
