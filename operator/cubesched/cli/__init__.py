@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "run one replica of the operator; start as many as you like",
     "explain": "say why a request waits, or why it went where it is",
     "plugins": "list every guard, constraint, filter and score, with their arguments",
+    "import": "write what CubeMaster's configuration says as manifests",
     "drain": "empty a node: set its spec.drain and follow what the operator makes of it",
     "agent": "simulated nodes that register, report and run what is bound to them",
     "relay": "one watch of all requests for the agents of a large fleet",
