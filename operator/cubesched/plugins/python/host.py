@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from typing_extensions import override
 
@@ -39,6 +41,14 @@ class Limits:
         )
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Terms:
+    """On which terms entries that are alike ask their plugin; they share a circuit breaker."""
+
+    limits: Limits
+    breaker: Breaker
+
+
 class PythonHost(Host):
     """One plugin's thread. The time of a call counts from its turn, so a queue fails nobody.
 
@@ -50,7 +60,8 @@ class PythonHost(Host):
     ) -> None:
         self._plugin, self._worker, self._clock = plugin, worker, clock
         self._turn = asyncio.Lock()
-        self._breakers: dict[tuple[int, float], Breaker] = {}
+        self._terms: WeakValueDictionary[Limits, Terms] = WeakValueDictionary()
+        self._lock = threading.Lock()
         self._asked: asyncio.Future[Any] | None = None
         self._is_closed = False
 
@@ -70,28 +81,38 @@ class PythonHost(Host):
         """Return how it is doing, and in words why it is not healthy."""
         if self._worker.is_stuck:
             return Health.CIRCUIT_OPEN, self._stuck()
-        for breaker in self._breakers.values():
-            if breaker.is_open:
-                return Health.CIRCUIT_OPEN, breaker.why
+        with self._lock:
+            listed = list(self._terms.values())
+        for terms in listed:
+            if terms.breaker.is_open:
+                return Health.CIRCUIT_OPEN, terms.breaker.why
         return Health.HEALTHY, ""
 
-    async def ask(self, work: Callable[[Wanted], T], limits: Limits) -> T:
+    def terms(self, limits: Limits) -> Terms:
+        """Return the terms with these limits, the same as long as anybody holds them."""
+        with self._lock:
+            found = self._terms.get(limits)
+            if found is None:
+                breaker = Breaker(limits.failures, limits.cooldown_seconds, clock=self._clock)
+                found = self._terms[limits] = Terms(limits, breaker)
+            return found
+
+    async def ask(self, work: Callable[[Wanted], T], terms: Terms) -> T:
         """Return what `work` answers in the plugin's thread.
 
         Raises PluginError when it fails, takes too long, or is not to be asked now.
         """
         async with self._turn:
-            await self._until_free(limits)
-            breaker = self._breaker(limits)
-            with breaker.guarding(self._plugin):
-                return await self._answer(work, limits.timeout_seconds)
+            await self._until_free(terms.limits.timeout_seconds)
+            with terms.breaker.guarding(self._plugin):
+                return await self._answer(work, terms.limits.timeout_seconds)
 
-    async def _until_free(self, limits: Limits) -> None:
+    async def _until_free(self, seconds: float) -> None:
         """Wait while an instance is being made; nothing else runs while it is anybody's turn."""
         running = self._worker.running
         if running is not None and running.is_wanted:
             made = asyncio.wrap_future(running.done)
-            await asyncio.wait((made,), timeout=limits.timeout_seconds)
+            await asyncio.wait((made,), timeout=seconds)
             made.cancel()
         if self._is_closed:
             raise PluginError(self._plugin, "no Profile lists it any more")
@@ -121,9 +142,3 @@ class PythonHost(Host):
 
     def _stuck(self) -> str:
         return f"an earlier call has not returned for {self._worker.running_seconds:.1f} s"
-
-    def _breaker(self, limits: Limits) -> Breaker:
-        key = limits.failures, limits.cooldown_seconds
-        if key not in self._breakers:
-            self._breakers[key] = Breaker(*key, clock=self._clock)
-        return self._breakers[key]

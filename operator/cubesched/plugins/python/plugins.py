@@ -51,12 +51,12 @@ class PythonFilter(WaitingFilter):
     def __init__(
         self, name: str, plugin: ColumnFilter | NodeFilter, host: PythonHost, limits: Limits
     ) -> None:
-        self.name, self.plugin, self.host, self._limits = name, plugin, host, limits
+        self.name, self.plugin, self.host, self.terms = name, plugin, host, host.terms(limits)
 
     @override
     async def keep(self, fleet: Snapshot, request: core.Request, rows: Ints) -> Bools | Judged:
         """Ask the plugin in its thread."""
-        return await self.host.ask(_asking(self._judge, fleet, request, rows), self._limits)
+        return await self.host.ask(_asking(self._judge, fleet, request, rows), self.terms)
 
     def _judge(self, question: _Question) -> Bools | Judged:
         if isinstance(self.plugin, NodeFilter):
@@ -74,14 +74,14 @@ class PythonScore(WaitingScore):
     def __init__(
         self, name: str, plugin: ColumnScore | NodeScore, host: PythonHost, limits: Limits
     ) -> None:
-        self.name, self.plugin, self.host, self._limits = name, plugin, host, limits
+        self.name, self.plugin, self.host, self.terms = name, plugin, host, host.terms(limits)
 
     @override
     async def score(
         self, fleet: Snapshot, request: core.Request, rows: Ints
     ) -> Floats | NotApplicable:
         """Ask the plugin in its thread."""
-        return await self.host.ask(_asking(self._rate, fleet, request, rows), self._limits)
+        return await self.host.ask(_asking(self._rate, fleet, request, rows), self.terms)
 
     def _rate(self, question: _Question) -> Floats | NotApplicable:
         if isinstance(self.plugin, NodeScore):

@@ -66,7 +66,7 @@ class Worker:
     def is_stuck(self) -> bool:
         """Tell whether something runs that nobody waits for any more."""
         running = self._running
-        return running is not None and not running.is_wanted
+        return running is not None and not running.is_wanted and not running.done.done()
 
     @property
     def running_seconds(self) -> float:

@@ -11,7 +11,7 @@ import pytest
 
 from cubesched.core.errors import PluginError
 from cubesched.core.pipeline import Health
-from cubesched.plugins.python.host import Limits, PythonHost
+from cubesched.plugins.python.host import Limits, PythonHost, Terms
 from cubesched.plugins.python.worker import Wanted, Worker
 
 PATIENT = Limits(timeout_seconds=5.0, failures=3, cooldown_seconds=30.0)
@@ -24,6 +24,7 @@ class World:
     worker: Worker = field(default_factory=lambda: Worker("plugin-zones"))
     gate: threading.Event = field(default_factory=threading.Event)
     calls: int = 0
+    held: dict[Limits, Terms] = field(default_factory=dict)
     host: PythonHost = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,10 +43,14 @@ class World:
         self.calls += 1
         raise KeyError("zone")
 
+    def terms(self, limits: Limits) -> Terms:
+        """Return terms that stay, as an entry of the running policy keeps them."""
+        return self.held.setdefault(limits, self.host.terms(limits))
+
     async def outcome(self, work: Callable[[Wanted], str], limits: Limits = PATIENT) -> str:
         """Return the answer, or the error's message."""
         try:
-            return await self.host.ask(work, limits)
+            return await self.host.ask(work, self.terms(limits))
         except PluginError as error:
             return error.message
 
@@ -63,7 +68,7 @@ class World:
 async def test_the_answer_comes_from_the_plugin_s_thread() -> None:
     world = World()
 
-    name = await world.host.ask(lambda _: threading.current_thread().name, PATIENT)
+    name = await world.host.ask(lambda _: threading.current_thread().name, world.terms(PATIENT))
 
     assert name == "plugin-zones"
     assert world.host.health() == (Health.HEALTHY, "")
@@ -144,6 +149,16 @@ async def test_entries_with_other_limits_have_breakers_of_their_own() -> None:
 
     assert world.host.health()[0] is Health.CIRCUIT_OPEN
     assert await world.outcome(world.answer, PATIENT) == "fine"
+
+
+async def test_a_breaker_that_no_entry_uses_any_more_says_nothing() -> None:
+    world = World()
+    await world.outcome(world.fail, Limits(5.0, failures=1, cooldown_seconds=30.0))
+    assert world.host.health()[0] is Health.CIRCUIT_OPEN
+
+    world.held.clear()
+
+    assert world.host.health() == (Health.HEALTHY, "")
 
 
 async def test_a_call_that_is_given_up_counts_as_no_failure() -> None:

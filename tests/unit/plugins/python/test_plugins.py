@@ -279,7 +279,7 @@ def test_a_profile_with_python_plugins_compiles_and_asks_them() -> None:
     assert [type(plugin) for plugin in waiting(pipeline)] == [PythonFilter, PythonScore]
     [listed] = pipeline.filters
     assert isinstance(listed, PythonFilter)
-    assert listed._limits.timeout_seconds == 2.0
+    assert listed.terms.limits.timeout_seconds == 2.0
 
 
 def test_a_wrong_python_entry_makes_its_profile_invalid_with_the_path() -> None:
