@@ -29,6 +29,28 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+HANGS = """
+import time
+from cubesched.plugins.python import ColumnFilter
+
+class Hangs(ColumnFilter):
+    def keep(self, fleet, request):
+        time.sleep(3600)
+"""
+
+
+@pytest.fixture
+def _hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a package whose filter never returns."""
+    info = tmp_path / "hanging" / "hangs-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hangs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[cubesched.plugins]\nhangs = hangs:Hangs\n")
+    (info.parent / "hangs.py").write_text(HANGS)
+    root = f"{processes._PACKAGE_ROOT}{os.pathsep}{info.parent}"
+    monkeypatch.setattr(processes, "_PACKAGE_ROOT", root)
+
+
 def condition(operating: Operating, name: str) -> tuple[str, str]:
     found = operating.get("sprof", "racks").get("status", {}).get("conditions", ())
     return next(((c["status"], c["reason"]) for c in found if c["type"] == name), ("", ""))
@@ -78,3 +100,41 @@ def test_a_profile_with_a_plugin_that_is_not_installed_keeps_the_last_set(
     wait_until(lambda: operating.phase("r1") == "Running", what="r1 runs")
     assert operating.get("sbr", "r1")["status"]["profile"] == "racks"
     assert all(json.loads(line) for line in operating.log("a").splitlines())
+
+
+@pytest.mark.usefixtures("_hanging")
+def test_a_plugin_that_hangs_holds_up_its_own_requests_and_nothing_else(
+    operating: Operating,
+) -> None:
+    operating.start_nodes(3, "--cpu", "8", "--memory", "64Gi")
+    operating.start_replica()
+    operating.apply(
+        {
+            "apiVersion": "cubesched.io/v1alpha1",
+            "kind": "SchedulerProfile",
+            "metadata": {"name": "racks"},
+            "spec": {
+                "route": {"labels": {"workload": "hangs"}},
+                "filters": [{"name": "hangs", "type": "python", "timeout": "50ms"}],
+            },
+        },
+        {
+            "apiVersion": "cubesched.io/v1alpha1",
+            "kind": "SchedulerProfile",
+            "metadata": {"name": "others"},
+            "spec": {"default": True},
+        },
+    )
+    wait_until(lambda: condition(operating, "Active") == ("True", "Running"), what="Active")
+
+    operating.create_all(a_request(f"h{n}", labels={"workload": "hangs"}) for n in range(5))
+    operating.create_all(a_request(f"r{n}", cpu="100m") for n in range(20))
+    wait_until(lambda: operating.phases() == {"Running": 20, "Pending": 5}, what="others run")
+    wait_until(lambda: operating.reason("h0") == "PluginFailed", what="the reason")
+    wait_until(
+        lambda: condition(operating, "PluginsHealthy") == ("False", "CircuitOpen"),
+        what="the health",
+    )
+    assert operating.probe("a", "readyz")[0] == 200
+
+    assert operating.processes.stop("replica-a")[0] == 0
