@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 COMPILE := $(BIN)/uv pip compile pyproject.toml --quiet --generate-hashes --universal \
 	--python-version 3.11 --no-emit-index-url --custom-compile-command "make requirements"
 
-.PHONY: help demo test servers lint format unit e2e bench-decision bench-relay bench-redis bench-explain bench-waiting bench-confirmation \
+.PHONY: help demo test servers lint format unit e2e bench-decision bench-relay bench-redis bench-explain bench-waiting bench-confirmation bench-plugins \
 	requirements generate clean
 
 help: ## Show this list
@@ -66,6 +66,9 @@ bench-waiting: servers ## Measure memory, and placing beside 2,000 hopeless requ
 
 bench-confirmation: servers ## Measure placements and writes by who confirms: one JSON object a line
 	@$(BIN)/python benchmarks/confirmation.py $(ARGS)
+
+bench-plugins: $(READY) ## Measure what plugins add to a decision: one JSON object a line
+	@$(BIN)/python benchmarks/plugins.py $(ARGS)
 
 requirements: $(READY) ## Pin the newest allowed version of every package, with hashes
 	$(COMPILE) --upgrade --output-file requirements.txt

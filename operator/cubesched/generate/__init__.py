@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cubesched.generate.admission import admission
+from cubesched.generate.cel import cel_page
 from cubesched.generate.crds import crd
 from cubesched.generate.kinds import KINDS
 from cubesched.generate.metrics import metrics_page
@@ -50,6 +51,7 @@ def files() -> Iterator[tuple[Path, str]]:
         yield Path("crds", f"{kind.resource.plural}.yaml"), documents([crd(kind)])
         yield Path("docs", "reference", f"{kind.resource.kind.lower()}.md"), page(kind)
     for name, text in (
+        ("cel", cel_page()),
         ("metrics", metrics_page()),
         ("nodereport", nodereport_page()),
         ("plugins", plugins_page()),

@@ -27,8 +27,14 @@ _COMPARISONS: Final = ("<", "<=", ">", ">=", "==", "!=")
 class _Nowhere:
     """What constants are folded in: there is no fleet."""
 
-    def spend(self, nanoseconds: float) -> None:
+    def check(self) -> None:
         """Text in an expression is short."""
+
+    def charge(self, nanoseconds: float) -> None:
+        """See above."""
+
+    def read(self, *texts: str) -> None:
+        """See above."""
 
 
 _NOWHERE: Final = cast("Env", _Nowhere())

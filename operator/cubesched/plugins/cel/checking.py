@@ -8,6 +8,7 @@ errors included), so that at run time only bools and numbers are chosen between.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from cubesched.plugins.cel import access
 from cubesched.plugins.cel.building import Builder
@@ -95,7 +96,7 @@ class Checker:
 
     def _name(self, node: Name) -> Typed:
         if node.name in self._scope:
-            return self._scope[node.name]
+            return replace(self._scope[node.name], line=node.line, column=node.column)
         if node.name in _ROOTS:
             message = f"{node.name} is no value of its own: write {node.name}.FIELD"
             raise refused(node.line, node.column, message)
@@ -213,6 +214,14 @@ class Checker:
             return self.builder.lifted(args, lambda one: self.builder.size(one[0], node))
         return self.builder.apply(BY_NAME["size"], args, node)
 
+    def string(self, node: Call) -> Typed:
+        """Check `string(a)`; of a bool it is one of two literals."""
+        args = self._all(node.args)
+        if [arg.type for arg in args] != [BOOL]:
+            return self.builder.apply(BY_NAME["string"], args, node)
+        words = [self._literal(node, word) for word in ("true", "false")]
+        return self.builder.choice(args[0], *words)
+
     def has(self, node: Call) -> Typed:
         """Check `has(a.b)`."""
         field = node.args[0] if len(node.args) == 1 else None
@@ -278,6 +287,7 @@ _SPECIAL: Mapping[tuple[str, bool], Callable[[Checker, Call], Typed]] = {
     ("has", False): Checker.has,
     ("size", False): Checker.size,
     ("size", True): Checker.size,
+    ("string", False): Checker.string,
     **{(name, True): Checker.loop for name in _LOOPS},
     **{(name, True): Checker.refused_loop for name in _REFUSED_LOOPS},
 }

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from cubesched.plugins.cel.limits import TEXT_NS
 from cubesched.plugins.cel.literals import MAX_INT, MIN_INT
-from cubesched.plugins.cel.texts import Memo, Spends
+from cubesched.plugins.cel.texts import OR_FAILED, Budget, Memo
 from cubesched.plugins.cel.typed import Errors, Typed
 from cubesched.plugins.cel.values import (
+    NO_ERROR,
     Env,
     Pair,
     Run,
@@ -33,7 +33,9 @@ _HEXADECIMAL: Final = re.compile(
     rf"{_SPACE}"
 )
 _SPECIAL: Final = re.compile(rf"{_SPACE}([+-]?(?:inf|infinity|nan)){_SPACE}", re.IGNORECASE)
-_LONGEST_INT = 100
+_PARSE_NS: Final = 1_000
+_DIGIT_NS: Final = 10
+_LONGEST_INT: Final = 100
 """Digits beyond this are zeros or too many."""
 _NO_INT, _NO_DOUBLE = "text that is no int", "text that is no double"
 _OUT_OF_RANGE = "a double that no int can hold"
@@ -64,30 +66,25 @@ def parse_double(text: str) -> float | None:
 
 
 def _of_text(
-    parse: Callable[[str], Any], dtype: type[np.generic], dummy: float, failure: str
+    parse: Callable[[str], Any], dtype: type[np.int64 | np.float64], dummy: float, failure: str
 ) -> Callable[[tuple[Typed, ...], Errors], Run]:
-    def answer(text: str, budget: Spends) -> Any:
-        budget.spend(10 * TEXT_NS + 10 * len(text))
-        parsed = parse(text)
-        return dummy if parsed is None else parsed
-
-    def fails(text: str, budget: Spends) -> bool:
-        budget.spend(10 * TEXT_NS + 10 * len(text))
-        return parse(text) is None
+    def answer(texts: list[str], budget: Budget) -> list[tuple[Any, bool]]:
+        budget.charge(_DIGIT_NS * sum(map(len, texts)))
+        parsed = map(parse, texts)
+        return [(dummy, True) if value is None else (value, False) for value in parsed]
 
     def make(args: tuple[Typed, ...], errors: Errors) -> Run:
         subject, number = args[0].run, errors.number(failure)
-        values, failures = Memo(answer, dtype), Memo(fails, np.bool_)
+        memo = Memo(answer, OR_FAILED[dtype], each_ns=_PARSE_NS)
 
         def run(env: Env) -> Pair:
             text, error = subject(env)
             if type(text) is Text:
-                mask = failures.take(text.codes, text.texts, env)
-                value = values.take(text.codes, text.texts, env)
-                return value, either(error, failing(mask, number))
-            env.spend(10 * len(text))
-            value = parse(text)
-            return (dummy, either(error, number)) if value is None else (value, error)
+                answers = memo.take(text.codes, text.texts, env)
+                return answers["value"], either(error, failing(answers["failed"], number))
+            env.check()
+            ((value, failed),) = answer([text], env)
+            return value, either(error, number if failed else NO_ERROR)
 
         return run
 

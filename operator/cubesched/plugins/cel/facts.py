@@ -82,7 +82,7 @@ def _memory_really_used(env: Env) -> tuple[Value, Bools]:
 
 
 def _name(env: Env) -> tuple[Value, None]:
-    codes, names = VOCABULARY.names(env.fleet.names)
+    codes, names = VOCABULARY.names(env.fleet.names, env)
     return Text(env.of(codes), names), None
 
 

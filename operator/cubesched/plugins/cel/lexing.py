@@ -25,12 +25,12 @@ _TEXT = "|".join(
     )
 )
 _TOKEN: Final = re.compile(
-    rf"""(?P<text>{_TEXT})
+    rf"""(?P<space>[ \t\n\f\r]+|//[^\n]*)
+    |(?P<text>{_TEXT})
     |(?P<number>0x[0-9a-fA-F]+[uU]?|\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?
       |\d+[uU]?)
     |(?P<name>[_a-zA-Z][_a-zA-Z0-9]*)
-    |(?P<sign>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()\[\]{{}}])
-    |(?P<space>[ \t\n\f\r]+|//[^\n]*)""",
+    |(?P<sign>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()\[\]{{}}])""",
     re.VERBOSE | re.ASCII,
 )
 _HINTS: Final = {

@@ -29,12 +29,14 @@ MAX_PATTERN_SIZE: Final = 1000
 MAX_MATCHED_CHARACTERS: Final = 1024
 """`matches` is an error on longer text."""
 
-SCALAR_COST_US: Final = 0.5
+SCALAR_COST_US: Final = 1.0
 """An operation on values that are the same for every node."""
-FRESH_NS: Final = 2_500_000
+FRESH_NS: Final = 3_000_000
 """Text that one evaluation may newly read on 5,000 nodes, in nominal nanoseconds; more on more."""
 FRESH_ROWS: Final = 5_000
-TEXT_NS: Final = 100
-"""A cheap operation on one text, beside what its length adds."""
+FRESH_START_NS: Final = 50_000
+"""Finding which texts of a column are new."""
+TEXT_NS: Final = 150
+"""A cheap operation on one new text, beside what its length adds."""
 MATCH_NS: Final = 1_000
-"""`matches` on one text; what it really takes, where that is longer."""
+"""`matches` on one new text; what it really takes, where that is longer."""

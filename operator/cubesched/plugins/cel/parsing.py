@@ -41,8 +41,8 @@ _BINARY: Final = {
 }  # fmt: skip
 _CHAINS: Final = {"conditionalor": "||", "conditionaland": "&&"}
 RESERVED: Final = frozenset(
-    ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
-     "package", "namespace", "return", "var", "void", "while"),
+    ("as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
+     "let", "loop", "namespace", "null", "package", "return", "true", "var", "void", "while"),
 )  # fmt: skip
 _LOCK: Final = threading.Lock()
 
@@ -156,12 +156,14 @@ def _field(tree: Any, depth: int) -> Node:
 
 def _method(tree: Any, depth: int) -> Node:
     operand, name, *rest = tree.children
+    _check_name(name)
     args = (_convert(operand, depth), *_exprlist(rest, depth))
     return Call(name.line, name.column, str(name), args, is_method=True)
 
 
 def _function(tree: Any, depth: int) -> Node:
     name, *rest = tree.children
+    _check_name(name)
     return Call(name.line, name.column, str(name), _exprlist(rest, depth))
 
 

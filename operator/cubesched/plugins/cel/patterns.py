@@ -15,11 +15,14 @@ from cubesched.plugins.cel.limits import (
     MAX_PATTERN_CHARACTERS,
     MAX_PATTERN_SIZE,
 )
-from cubesched.plugins.cel.texts import Memo, Spends
+from cubesched.plugins.cel.texts import OR_FAILED, Budget, Memo
 from cubesched.plugins.cel.typed import Errors, Typed
-from cubesched.plugins.cel.values import Env, Pair, Run, Text, either, failing
+from cubesched.plugins.cel.values import NO_ERROR, Env, Pair, Run, Text, either, failing
 
 _MEMORY_BYTES: Final = 1 << 20
+_BIT: Final = 8
+"""Texts matched between two looks at the budget: a hostile pattern takes long for each."""
+_UNANCHORED: Final = _re2.RE2.Anchor.UNANCHORED
 _TOO_LONG: Final = f"text of more than {MAX_MATCHED_CHARACTERS} characters for matches"
 
 
@@ -46,26 +49,28 @@ def compile_pattern(text: str) -> Any:
 
 
 class _Matcher:
-    """Looks for a pattern anywhere in a text, and counts the time that takes."""
+    """Looks for a pattern anywhere in a text, and charges what that really takes."""
 
     def __init__(self, pattern: str) -> None:
         compiled = compile_pattern(pattern)
         # `search` itself wraps every match into objects that take four times as long.
         self._match = compiled._regexp.Match  # noqa: SLF001
 
-    def __call__(self, text: str, budget: Spends) -> bool:
-        budget.spend(MATCH_NS)
-        if len(text) > MAX_MATCHED_CHARACTERS:
-            return False
-        data = text.encode("utf-8", "surrogatepass")
+    def answers(self, texts: list[str], budget: Budget) -> list[tuple[bool, bool]]:
+        """Return for each text whether the pattern is in it, and whether it is too long."""
         began = time.perf_counter_ns()
-        found = self._match(_re2.RE2.Anchor.UNANCHORED, data, 0, len(data))
-        budget.spend(max(0, time.perf_counter_ns() - began - MATCH_NS))
-        return bool(found[0][0] >= 0)
+        answers = [self.answer(text) for text in texts]
+        taken_ns = time.perf_counter_ns() - began
+        budget.charge(max(0, taken_ns - MATCH_NS * len(texts)))
+        return answers
 
-
-def _is_too_long(text: str, _: Spends) -> bool:
-    return len(text) > MAX_MATCHED_CHARACTERS
+    def answer(self, text: str) -> tuple[bool, bool]:
+        """Return whether the pattern is in a text, and whether that is too long to look."""
+        if len(text) > MAX_MATCHED_CHARACTERS:
+            return False, True
+        data = text.encode("utf-8", "surrogatepass")
+        spans = self._match(_UNANCHORED, data, 0, len(data))
+        return spans[0][0] >= 0, False
 
 
 def matches(args: tuple[Typed, ...], errors: Errors) -> Run:
@@ -74,17 +79,16 @@ def matches(args: tuple[Typed, ...], errors: Errors) -> Run:
     Raises PatternInvalid.
     """
     subject, matcher = args[0].run, _Matcher(str(args[1].literal))
-    memo, long_memo = Memo(matcher, np.bool_), Memo(_is_too_long, np.bool_)
+    memo = Memo(matcher.answers, OR_FAILED[np.bool_], each_ns=MATCH_NS, bit=_BIT)
     too_long = errors.number(_TOO_LONG)
 
     def run(env: Env) -> Pair:
         value, error = subject(env)
         if type(value) is Text:
-            long = long_memo.take(value.codes, value.texts, env)
-            found = memo.take(value.codes, value.texts, env)
-            return found, either(error, failing(long, too_long))
-        if len(value) > MAX_MATCHED_CHARACTERS:
-            return False, either(error, too_long)
-        return matcher(value, env), error
+            answers = memo.take(value.codes, value.texts, env)
+            return answers["value"], either(error, failing(answers["failed"], too_long))
+        env.check()
+        ((found, is_long),) = matcher.answers([value], env)
+        return found, either(error, too_long if is_long else NO_ERROR)
 
     return run

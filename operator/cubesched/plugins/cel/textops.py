@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,18 +9,18 @@ from typing import Any, Final
 import numpy as np
 
 from cubesched.core.snapshot import Bools
-from cubesched.plugins.cel.limits import TEXT_NS
-from cubesched.plugins.cel.texts import Extended, Memo, Spends, Texts
+from cubesched.plugins.cel.texts import Answer, Budget, Extended, Memo, Texts
 from cubesched.plugins.cel.typed import Errors, Typed
 from cubesched.plugins.cel.values import Env, Pair, Run, Text, Value, either
 
 _REMEMBERED: Final = 4
 """Arguments that differ from request to request and whose answers are kept."""
-Test = Callable[[str, str], bool]
+Test = Callable[[list[str], str], list[bool]]
+"""Asks the same of many texts, with one argument."""
 
 
 class _Memos:
-    """The answers of a test of (text, argument), for the arguments asked about last."""
+    """The answers of a test, for the arguments asked about last."""
 
     def __init__(self, test: Test) -> None:
         self._test = test
@@ -36,31 +35,31 @@ class _Memos:
         passed: Bools = memo.take(column.codes, column.texts, env)
         return passed
 
-    def _about(self, argument: str) -> Callable[[str, Spends], bool]:
-        def answer(text: str, budget: Spends) -> bool:
-            budget.spend(TEXT_NS + len(text) + len(argument))
-            return self._test(text, argument)
+    def _about(self, argument: str) -> Answer:
+        def answer(texts: list[str], budget: Budget) -> list[bool]:
+            budget.charge(len(texts) * len(argument))
+            return self._test(texts, argument)
 
         return answer
 
 
-def test(passes: Test) -> Callable[[tuple[Typed, ...], Errors], Run]:
-    """Return a test of two strings, of which one at most is a column."""
+def test(forward: Test, backward: Test) -> Callable[[tuple[Typed, ...], Errors], Run]:
+    """Return a test of two strings, of which one at most is a column: the first, or the second."""
 
     def make(args: tuple[Typed, ...], _: Errors) -> Run:
         left, right = args[0].run, args[1].run
-        forward, backward = _Memos(passes), _Memos(lambda text, other: passes(other, text))
+        first, second = _Memos(forward), _Memos(backward)
 
         def run(env: Env) -> Pair:
             (a, ea), (b, eb) = left(env), right(env)
             value: Value
             if type(a) is Text:
-                value = forward.take(env, a, b)
+                value = first.take(env, a, b)
             elif type(b) is Text:
-                value = backward.take(env, b, a)
+                value = second.take(env, b, a)
             else:
-                env.spend(TEXT_NS + len(a) + len(b))
-                value = passes(a, b)
+                env.read(a, b)
+                (value,) = forward([a], b)
             return value, either(ea, eb)
 
         return run
@@ -68,13 +67,38 @@ def test(passes: Test) -> Callable[[tuple[Typed, ...], Errors], Run]:
     return make
 
 
-STARTS_WITH = test(str.startswith)
-ENDS_WITH = test(str.endswith)
-CONTAINS = test(operator.contains)
-LESS = test(operator.lt)
-LESS_OR_EQUAL = test(operator.le)
-GREATER = test(operator.gt)
-GREATER_OR_EQUAL = test(operator.ge)
+def _less(texts: list[str], other: str) -> list[bool]:
+    return [text < other for text in texts]
+
+
+def _less_or_equal(texts: list[str], other: str) -> list[bool]:
+    return [text <= other for text in texts]
+
+
+def _greater(texts: list[str], other: str) -> list[bool]:
+    return [text > other for text in texts]
+
+
+def _greater_or_equal(texts: list[str], other: str) -> list[bool]:
+    return [text >= other for text in texts]
+
+
+STARTS_WITH = test(
+    lambda texts, start: [text.startswith(start) for text in texts],
+    lambda starts, text: [text.startswith(start) for start in starts],
+)
+ENDS_WITH = test(
+    lambda texts, end: [text.endswith(end) for text in texts],
+    lambda ends, text: [text.endswith(end) for end in ends],
+)
+CONTAINS = test(
+    lambda texts, part: [part in text for text in texts],
+    lambda parts, text: [part in text for part in parts],
+)
+LESS = test(_less, _greater)
+LESS_OR_EQUAL = test(_less_or_equal, _greater_or_equal)
+GREATER = test(_greater, _less)
+GREATER_OR_EQUAL = test(_greater_or_equal, _less_or_equal)
 
 
 class _Common:
@@ -95,9 +119,9 @@ class _Common:
         )
         return same
 
-    def _number(self, text: str, budget: Spends) -> int:
-        budget.spend(TEXT_NS)
-        return self._numbers.setdefault(text, len(self._numbers))
+    def _number(self, texts: list[str], _: Budget) -> list[int]:
+        numbers = self._numbers
+        return [numbers.setdefault(text, len(numbers)) for text in texts]
 
 
 def equal(args: tuple[Typed, ...], _: Errors) -> Run:
@@ -146,11 +170,7 @@ def member(args: tuple[Typed, ...], _: Errors) -> Run:
     subject = args[0].run
     listed = frozenset(str(item.literal) for item in args[1].items)
 
-    def answer(text: str, budget: Spends) -> bool:
-        budget.spend(TEXT_NS)
-        return text in listed
-
-    memo = Memo(answer, np.bool_)
+    memo = Memo(lambda texts, _: [text in listed for text in texts], np.bool_)
 
     def run(env: Env) -> Pair:
         value, error = subject(env)
@@ -179,7 +199,7 @@ def concatenation(args: tuple[Typed, ...], _: Errors) -> Run:
             return Text(a.codes, extended(a.texts, "", b)), error
         if type(b) is Text:
             return Text(b.codes, extended(b.texts, a, "")), error
-        env.spend(TEXT_NS + len(a) + len(b))
+        env.read(a, b)
         return a + b, error
 
     return run
@@ -187,12 +207,7 @@ def concatenation(args: tuple[Typed, ...], _: Errors) -> Run:
 
 def size(args: tuple[Typed, ...], _: Errors) -> Run:
     """Return the number of Unicode characters."""
-
-    def answer(text: str, budget: Spends) -> int:
-        budget.spend(TEXT_NS)
-        return len(text)
-
-    subject, memo = args[0].run, Memo(answer, np.int64)
+    subject, memo = args[0].run, Memo(lambda texts, _: list(map(len, texts)), np.int64)
 
     def run(env: Env) -> Pair:
         value, error = subject(env)

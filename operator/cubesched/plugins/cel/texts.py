@@ -13,23 +13,40 @@ from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from typing_extensions import override
 
 from cubesched.core.snapshot import Codes
+from cubesched.plugins.cel.limits import FRESH_START_NS, TEXT_NS
 
 _KEPT: Final = 4
 """Fleets whose texts are remembered: there is one, and a few in tests."""
+_NAME_NS: Final = 200
+_BIT: Final = 256
+"""Texts looked at between two looks at the budget."""
 _MOST_NAMES: Final = 4
 """Names remembered, in times of those there are; then forgotten all at once."""
 
 
-class Spends(Protocol):
+class Budget(Protocol):
     """Where work on texts is counted."""
 
-    def spend(self, nanoseconds: float) -> None:
-        """Count work; raises when it was too much already."""
+    def check(self) -> None:
+        """Raise when it was too much already."""
         ...
+
+    def charge(self, nanoseconds: float) -> None:
+        """Count work, in nominal nanoseconds."""
+        ...
+
+
+OR_FAILED: Final = {
+    kind: np.dtype([("value", kind), ("failed", np.bool_)])
+    for kind in (np.bool_, np.int64, np.float64)
+}
+"""Answers that may be an error."""
+Answer = Callable[[list[str], Budget], Sequence[Any]]
+"""Returns one answer for each text."""
 
 
 class Texts(ABC):
@@ -41,8 +58,8 @@ class Texts(ABC):
         """One more than the highest code."""
 
     @abstractmethod
-    def at(self, code: int) -> str:
-        """Return the text of a code."""
+    def among(self, codes: list[int]) -> list[str]:
+        """Return the texts of some codes."""
 
     @abstractmethod
     def codes_of(self, text: str) -> tuple[int, ...]:
@@ -63,10 +80,11 @@ class Interned(Texts):
         return len(self.source) + 1
 
     @override
-    def at(self, code: int) -> str:
+    def among(self, codes: list[int]) -> list[str]:
         if len(self.source) > self._seen:
             self._catch_up()
-        return self._values[code]
+        values = self._values
+        return [values[code] for code in codes]
 
     @override
     def codes_of(self, text: str) -> tuple[int, ...]:
@@ -106,8 +124,9 @@ class Names(Texts):
         return len(self._values)
 
     @override
-    def at(self, code: int) -> str:
-        return self._values[code]
+    def among(self, codes: list[int]) -> list[str]:
+        values = self._values
+        return [values[code] for code in codes]
 
     @override
     def codes_of(self, text: str) -> tuple[int, ...]:
@@ -118,19 +137,17 @@ class Names(Texts):
         """Tell whether most of what is remembered is gone."""
         return len(self._values) > _MOST_NAMES * (len(names) + 1_000)
 
-    def codes(self, names: Sequence[str]) -> Codes:
+    def codes(self, names: Sequence[str], budget: Budget) -> Codes:
         """Return the code of each name; cheap while they are the same."""
         if self._names != names:
+            budget.charge(_NAME_NS * len(names))
             self._names = list(names)
-            codes = [self._code(name) for name in names]
-            self._codes = np.array(codes, np.int32)
+            for name in names:
+                if name not in self._code_of:
+                    self._code_of[name] = len(self._values)
+                    self._values.append(name)
+            self._codes = np.array([self._code_of[name] for name in names], np.int32)
         return self._codes
-
-    def _code(self, name: str) -> int:
-        code = self._code_of.setdefault(name, len(self._values))
-        if code == len(self._values):
-            self._values.append(name)
-        return code
 
 
 class Extended(Texts):
@@ -145,8 +162,8 @@ class Extended(Texts):
         return self.inner.size
 
     @override
-    def at(self, code: int) -> str:
-        return f"{self.before}{self.inner.at(code)}{self.after}"
+    def among(self, codes: list[int]) -> list[str]:
+        return [f"{self.before}{text}{self.after}" for text in self.inner.among(codes)]
 
     @override
     def codes_of(self, text: str) -> tuple[int, ...]:
@@ -172,11 +189,11 @@ class Vocabulary:
                 del self._interned[next(iter(self._interned))]
         return found
 
-    def names(self, names: Sequence[str]) -> tuple[Codes, Names]:
+    def names(self, names: Sequence[str], budget: Budget) -> tuple[Codes, Names]:
         """Return the names of nodes as codes."""
         if self._names.is_full(names):
             self._names = Names()
-        return self._names.codes(names), self._names
+        return self._names.codes(names, budget), self._names
 
 
 VOCABULARY: Final = Vocabulary()
@@ -186,26 +203,43 @@ VOCABULARY: Final = Vocabulary()
 class Memo:
     """The answers of one operation, by the code of the text it is asked about."""
 
-    __slots__ = ("_answer", "_answers", "_dtype", "_known", "_texts")
+    __slots__ = ("_answer", "_answers", "_bit", "_dtype", "_each_ns", "_known", "_texts")
 
-    def __init__(self, answer: Callable[[str, Spends], Any], dtype: type[np.generic]) -> None:
-        """`answer` works one out and counts what it costs."""
+    def __init__(
+        self, answer: Answer, dtype: DTypeLike, *, each_ns: int = TEXT_NS, bit: int = _BIT
+    ) -> None:
+        """`answer` works out `bit` at a time, `each_ns` apiece beside what it charges itself."""
         self._answer = answer
-        self._dtype = dtype
+        self._each_ns, self._bit = each_ns, bit
+        self._dtype = np.dtype(dtype)
         self._texts: Texts | None = None
-        self._answers: NDArray[Any] = np.zeros(0, dtype)
+        self._answers: NDArray[Any] = np.zeros(0, self._dtype)
         self._known: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
-    def take(self, codes: Codes, texts: Texts, budget: Spends) -> NDArray[Any]:
+    def take(self, codes: Codes, texts: Texts, budget: Budget) -> NDArray[Any]:
         """Return one answer a row; works out those that are new."""
         if self._texts is not texts or self._known.size < texts.size:
             self._make_room(texts)
         known = self._known.take(codes)
         if not known.all():
-            for code in np.unique(codes[~known]).tolist():
-                self._answers[code] = self._answer(texts.at(code), budget)
-                self._known[code] = True
+            self._learn(self._fresh(codes), texts, budget)
         return self._answers.take(codes)
+
+    def _fresh(self, codes: Codes) -> NDArray[np.intp]:
+        asked = np.zeros(self._known.size, np.bool_)
+        asked[codes] = True
+        return np.flatnonzero(asked & ~self._known)
+
+    def _learn(self, codes: NDArray[np.intp], texts: Texts, budget: Budget) -> None:
+        """Answer bit by bit, so that what was worked out stays when the budget runs out."""
+        budget.charge(FRESH_START_NS)
+        for start in range(0, codes.size, self._bit):
+            bit = codes[start : start + self._bit]
+            budget.check()
+            asked = texts.among(bit.tolist())
+            budget.charge(self._each_ns * len(asked) + sum(map(len, asked)))
+            self._answers[bit] = self._answer(asked, budget)
+            self._known[bit] = True
 
     def _make_room(self, texts: Texts) -> None:
         if self._texts is not texts:

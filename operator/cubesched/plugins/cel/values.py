@@ -58,11 +58,19 @@ class Env:
         """Return the number of rows."""
         return len(self.fleet) if self.rows is None else self.rows.size
 
-    def spend(self, nanoseconds: float) -> None:
-        """Count work on text; raises OutOfBudget when it was too much already."""
+    def check(self) -> None:
+        """Raise OutOfBudget when more text was read than may be."""
         if self.fresh_ns < 0:
             raise OutOfBudget
+
+    def charge(self, nanoseconds: float) -> None:
+        """Count work on text."""
         self.fresh_ns -= nanoseconds
+
+    def read(self, *texts: str) -> None:
+        """Count a look at texts that are the same for all rows."""
+        self.check()
+        self.charge(sum(map(len, texts)))
 
     def of(self, column: NDArray[Any]) -> NDArray[Any]:
         """Return the cells of the rows asked about."""

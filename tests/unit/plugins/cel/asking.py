@@ -22,7 +22,7 @@ def verdicts(text: str, fleet: Snapshot, request: Request | None = None) -> list
     if answer is None:
         return [True] * len(fleet)
     if not isinstance(answer, Judged):
-        return answer.tolist()
+        return list(answer.tolist())
     failed, keep = answer.failed.tolist(), answer.keep.tolist()
     return [answer.error if failed[row] else keep[row] for row in range(len(fleet))]
 
@@ -33,7 +33,7 @@ def scores(text: str, fleet: Snapshot, request: Request | None = None) -> list[f
     answer = expr_score("s", text).score(fleet, request or a_request(), rows)
     assert isinstance(answer, np.ndarray)
     assert answer.dtype == np.float64
-    return answer.tolist()
+    return list(answer.tolist())
 
 
 def problems(text: str, *, score: bool = False) -> list[str]:

@@ -130,7 +130,7 @@ def test_any_error_among_the_rows_of_a_score_is_a_failure_that_names_it() -> Non
     with pytest.raises(PluginError) as caught:
         score.score(FLEET, a_request(), ROWS)
     assert str(caught.value) == "by zone: no such key: zone"
-    assert score.score(FLEET, a_request(), ROWS[:2]).tolist() == [1.0, 2.0]  # type: ignore[union-attr]
+    assert score.score(FLEET, a_request(), ROWS[:2]).tolist() == [1.0, 2.0]
 
 
 def test_an_entry_of_type_expr_is_built_from_its_text() -> None:
