@@ -259,7 +259,7 @@ def test_a_score_that_is_no_score_takes_the_failure_policy(text: str, is_failure
     decision = decide(fleet, a_request(), pipeline)
 
     assert isinstance(decision, Placed)
-    assert decision.warnings == (("s",) if is_failure else ())
+    assert [fault.plugin for fault in decision.faults] == ["s"] * is_failure
     assert (decision.score == 7.0) == is_failure
 
 
