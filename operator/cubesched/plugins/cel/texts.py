@@ -23,7 +23,8 @@ _KEPT: Final = 4
 """Fleets whose texts are remembered: there is one, and a few in tests."""
 _NAME_NS: Final = 200
 _BIT: Final = 256
-"""Texts looked at between two looks at the budget."""
+"""Texts looked at between two looks at the budget; one alone may be longer than the next."""
+_BIT_LETTERS: Final = 100_000
 _MOST_NAMES: Final = 4
 """Names remembered, in times of those there are; then forgotten all at once."""
 
@@ -233,13 +234,19 @@ class Memo:
     def _learn(self, codes: NDArray[np.intp], texts: Texts, budget: Budget) -> None:
         """Answer bit by bit, so that what was worked out stays when the budget runs out."""
         budget.charge(FRESH_START_NS)
-        for start in range(0, codes.size, self._bit):
-            bit = codes[start : start + self._bit]
+        start, most = 0, self._bit
+        while start < codes.size:
             budget.check()
+            bit = codes[start : start + most]
             asked = texts.among(bit.tolist())
-            budget.charge(self._each_ns * len(asked) + sum(map(len, asked)))
+            letters = sum(map(len, asked))
+            if letters > _BIT_LETTERS and len(asked) > 1:
+                most = len(asked) // 2
+                continue
+            budget.charge(self._each_ns * len(asked) + letters)
             self._answers[bit] = self._answer(asked, budget)
             self._known[bit] = True
+            start += len(asked)
 
     def _make_room(self, texts: Texts) -> None:
         if self._texts is not texts:

@@ -212,6 +212,18 @@ def test_long_labels_count_by_their_length() -> None:
     assert spent('node.labels.host.contains("q")', short) < 100_000
 
 
+def test_long_texts_are_looked_at_in_smaller_bits() -> None:
+    forget_programs()
+    fleet = a_snapshot(hosts(300, length=60_000))
+    env = Env(fleet, a_request())
+
+    with pytest.raises(OutOfBudget):
+        compile_expression('node.labels.host.contains("q")', FILTER).root.run(env)
+
+    assert env.fresh_ns > -200_000
+    assert attempts('node.labels.host.contains("q")', fleet) > 3
+
+
 def test_a_hostile_pattern_is_paid_for_by_the_time_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
