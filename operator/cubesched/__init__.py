@@ -14,6 +14,6 @@ The path of one request, reading down the folders:
 
 Imports point down only, which import-linter checks:
 
-    __main__ > cli > app | generate | local > handlers > agent | relay > scheduling | adapters
-             > policy | fleet > plugins > core | api | settings
+    __main__ > cli > app | generate | local | manifests > handlers > agent | relay
+             > scheduling | adapters > policy | fleet > plugins > core | api | settings
 """

@@ -105,8 +105,17 @@ async def read_objects(transport: Transport) -> Objects:
             for kind in (NODES, REQUESTS, PROFILES, CONFIGS)
         )
     )
+    return Objects(nodes, requests, *_policy(profiles, configs))
+
+
+async def read_policy(transport: Transport) -> tuple[list[PolicyObject], PolicyObject | None]:
+    """List all Profiles and the SchedulerConfig; raises ApiError when a list cannot be read."""
+    return _policy(*await asyncio.gather(*(list_raw(transport, k) for k in (PROFILES, CONFIGS))))
+
+
+def _policy(profiles: Listed, configs: Listed) -> tuple[list[PolicyObject], PolicyObject | None]:
     named = {config.name: config for config in _policy_objects(CONFIGS, configs)}
-    return Objects(nodes, requests, _policy_objects(PROFILES, profiles), named.get(CONFIG_NAME))
+    return _policy_objects(PROFILES, profiles), named.get(CONFIG_NAME)
 
 
 def state_of(objects: Objects, *, without: Entry | None = None) -> LiveState:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "run one replica of the operator; start as many as you like",
     "explain": "say why a request waits, or why it went where it is",
     "plugins": "list every guard, constraint, filter and score, with their arguments",
+    "lint": "check manifests of policy before they are applied, offline or over a cluster's",
     "import": "write what CubeMaster's configuration says as manifests",
     "drain": "empty a node: set its spec.drain and follow what the operator makes of it",
     "agent": "simulated nodes that register, report and run what is bound to them",
@@ -90,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; anything raised on purpose becomes one line."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _replace_closed_streams()
+    _let_any_text_be_shown()
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -114,6 +117,13 @@ def _replace_closed_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for good
+
+
+def _let_any_text_be_shown() -> None:
+    """Escape what the terminal's encoding does not have, instead of failing on it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:

@@ -55,7 +55,7 @@ def build_filter(listing: Listing, around: Surroundings) -> AnyFilter:
     """Return the filter; raise PluginArgsInvalid with every problem, paths within the entry."""
     if listing.type not in FILTER_KINDS:
         raise _unknown(listing)
-    if around.is_elsewhere and listing.type in BESIDE_THE_OPERATOR:
+    if _is_elsewhere(listing, around):
         return FilterElsewhere(listing.name)
     return FILTER_KINDS[listing.type](listing, around)
 
@@ -64,9 +64,21 @@ def build_score(listing: Listing, around: Surroundings) -> AnyScore:
     """Return the score; raise PluginArgsInvalid with every problem, paths within the entry."""
     if listing.type not in SCORE_KINDS:
         raise _unknown(listing)
-    if around.is_elsewhere and listing.type in BESIDE_THE_OPERATOR:
+    if _is_elsewhere(listing, around):
         return ScoreElsewhere(listing.name)
     return SCORE_KINDS[listing.type](listing, around)
+
+
+def _is_elsewhere(listing: Listing, around: Surroundings) -> bool:
+    """Tell whether only the operator's own machine can judge this entry."""
+    if around.is_elsewhere:
+        return listing.type in BESIDE_THE_OPERATOR
+    return around.missing_is_elsewhere and is_missing(listing.type, listing.name, around)
+
+
+def is_missing(kind: object, name: object, around: Surroundings) -> bool:
+    """Tell whether an entry asks for a python plugin that no package here offers."""
+    return kind == "python" and name not in around.installed.names()
 
 
 def _unknown(listing: Listing) -> PluginArgsInvalid:

@@ -43,3 +43,5 @@ class Surroundings:
     """The python plugins of installed packages."""
     is_elsewhere: bool = False
     """The operator is another process: what runs beside it is known by name only."""
+    missing_is_elsewhere: bool = False
+    """So is a python plugin that no package here offers; all others are checked."""

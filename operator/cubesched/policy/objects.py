@@ -86,7 +86,7 @@ class ProblemList:
     def add(self, path: str, message: str) -> None:
         """Note one problem at a field path such as `spec.scores[0].weight`."""
         kind, name = self.subject.kind, self.subject.name
-        self.found.append(Problem(kind, name, _printable(path), _printable(message)))
+        self.found.append(Problem(kind, name, printable(path), printable(message)))
 
     def covers(self, path: str) -> bool:
         """Tell whether a problem is already noted at this path or below it."""
@@ -94,6 +94,6 @@ class ProblemList:
         return any(p.path == path or p.path.startswith(below) for p in self.found)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return text that cannot break a line of a log: users name fields as they like."""
     return "".join(char if char.isprintable() else "?" for char in text)

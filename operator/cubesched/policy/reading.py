@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from cubesched.api.v1alpha1 import Model
+from cubesched.api.v1alpha1.profile import MAX_PLUGINS
 from cubesched.plugins.spelling import did_you_mean
 from cubesched.policy.objects import ProblemList
 
 ModelT = TypeVar("ModelT", bound=Model)
 
 MAX_INPUT_CHARS = 60
+MAX_PROBLEMS = 200
+"""Of one object: what is beyond them is counted only."""
 _UNION_STEPS = {"int", "str", "[key]"}
 """Steps of pydantic's location that are no field of the object."""
 _ENTRY = re.compile(r"(spec\.(?:filters|scores)\[\d+\])")
@@ -29,15 +33,19 @@ def read(model: type[ModelT], problems: ProblemList) -> ModelT | None:
     try:
         return model.model_validate(problems.subject.spec)
     except ValidationError as error:
-        for item in error.errors():
+        found = error.errors(include_url=False)
+        for item in found[:MAX_PROBLEMS]:
             _add(item, model, problems)
+        if len(found) > MAX_PROBLEMS:
+            problems.add("spec", f"has {len(found) - MAX_PROBLEMS} more errors")
         return None
 
 
 def entries(spec: Any, field: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (path, entry) of a list of plugins, whatever else is wrong with the spec."""
     listed = spec.get(field) if isinstance(spec, Mapping) else None
-    for index, entry in enumerate(listed if isinstance(listed, list) else ()):
+    # More of them are an error of the list, not looked at one by one.
+    for index, entry in enumerate(listed[:MAX_PLUGINS] if isinstance(listed, list) else ()):
         if isinstance(entry, Mapping):
             yield f"spec.{field}[{index}]", entry
 
@@ -55,7 +63,7 @@ def _add(item: ErrorDetails, model: type[Model], problems: ProblemList) -> None:
             known = _known_fields(model, item["loc"][:-1])
             name = str(item["loc"][-1])
             problems.add(path, f"unknown field; {did_you_mean(name, known)}")
-    elif not problems.covers(path):
+    elif item["type"] == "too_long" or not problems.covers(path):
         problems.add(path, _sentence(item))
 
 
@@ -84,12 +92,17 @@ def _sentence(item: ErrorDetails) -> str:
 
 def _known_fields(model: type[Model], location: tuple[int | str, ...]) -> list[str]:
     """Return the field names that the block at this location may have."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = _schema(model)
     definitions = schema.get("$defs", {})
     here: Mapping[str, Any] = schema
     for step in location:
         here = _below(here, step, definitions)
     return sorted(_resolved(here, definitions).get("properties", {}))
+
+
+@cache
+def _schema(model: type[Model]) -> Mapping[str, Any]:
+    return model.model_json_schema(by_alias=True)
 
 
 def _below(

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from tests.unit.policy.builders import a_config, a_profile, compiled, raw_profile
 
+from cubesched.api.v1alpha1.profile import MAX_PLUGINS
 from cubesched.core.pipeline import NoCandidate, ScoreFailure, Selection, SelectionMethod
 from cubesched.core.request import Request
 from cubesched.plugins.kinds import FILTER_KINDS
 from cubesched.policy.compiler import compile_set
 from cubesched.policy.objects import PolicyObject
+from cubesched.policy.reading import MAX_PROBLEMS
 
 
 def a_request(instance_type: str = "cubebox", **labels: str) -> Request:
@@ -364,3 +366,14 @@ def test_a_field_name_cannot_break_a_line() -> None:
     (found,) = problems_of(a_profile("burst", **{"a\nb\x1b[31m": 1}))
 
     assert found.startswith("SchedulerProfile/burst: spec.a?b?[31m: unknown field")
+
+
+def test_what_is_wrong_a_thousand_times_is_counted() -> None:
+    found = problems_of(
+        a_profile("many", **{f"k{number}": 1 for number in range(1000)}),
+        a_profile("long", scores=[{"name": f"x{number}"} for number in range(1000)]),
+    )
+
+    assert len([text for text in found if "/many: " in text]) == MAX_PROBLEMS + 1
+    assert "SchedulerProfile/many: spec: has 800 more errors" in found
+    assert len([text for text in found if "/long: " in text]) == MAX_PLUGINS + 1
