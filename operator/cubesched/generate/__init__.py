@@ -13,6 +13,7 @@ from cubesched.generate.cel import cel_page
 from cubesched.generate.crds import crd
 from cubesched.generate.kinds import KINDS
 from cubesched.generate.metrics import metrics_page
+from cubesched.generate.migration import migration_page
 from cubesched.generate.nodereport import nodereport_page
 from cubesched.generate.plugins import plugins_page
 from cubesched.generate.rbac import rbac
@@ -52,6 +53,7 @@ def files() -> Iterator[tuple[Path, str]]:
         yield Path("docs", "reference", f"{kind.resource.kind.lower()}.md"), page(kind)
     for name, text in (
         ("cel", cel_page()),
+        ("cubemaster", migration_page()),
         ("metrics", metrics_page()),
         ("nodereport", nodereport_page()),
         ("plugins", plugins_page()),

@@ -97,7 +97,7 @@ def migrate(text: str, around: Surroundings | None = None) -> Migration:
     )
     reserved = {PROFILE_NAME} if with_legacy else set()
     profiles = profile_specs(scheduler, conf, scarce=scarce, reserved=reserved)
-    if has_profiles and (tree := score_tree(conf)):
+    if tree := score_tree(conf, profiles):
         spec["score"] = tree
     if with_legacy:
         spec["legacy"] = legacy_spec(scheduler, conf)

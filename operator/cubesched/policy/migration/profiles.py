@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,13 +51,13 @@ def profile_specs(
     return profiles
 
 
-def score_tree(conf: ScoreConf) -> Spec:
-    """Return SchedulerConfig.spec.score: what Profiles rate by, written out in full."""
+def score_tree(conf: ScoreConf, profiles: Sequence[Profile]) -> Spec:
+    """Return SchedulerConfig.spec.score: what these Profiles rate by, written out in full."""
+    used = {score["name"] for profile in profiles for score in profile.spec["scores"]}
     plugins: Spec = {}
     weights: dict[str, float] = {}
     for name, scorer in conf.scorers.items():
-        if name not in FACTORS_OF:
-            scorer.block.note("", Fate.IGNORED, f"{name} does not rate by factors")
+        if name not in FACTORS_OF or name not in used:
             continue
         terms = terms_of(name, conf)
         weights |= {factor: weight for factor, weight in terms.items() if weight != 1.0}

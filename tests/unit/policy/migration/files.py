@@ -144,6 +144,10 @@ scheduler:
     - name: rest
       default: false
       route: {labels: {team: a}}
+      scores:
+        - {name: real_time_weighted_average}
+        - {name: multi_factor_weighted_average}
+        - {name: image_score, weight: 3}
 """
 """Every key of the table but those of grpc."""
 

@@ -216,7 +216,11 @@ def test_every_setting_of_the_guide_has_its_place() -> None:
         "order": 20,
         "route": {"labels": {"team": "a"}},
         "filters": [{"name": "scarce_resource", "args": {"labels": ["gpu"]}}],
-        "scores": [],
+        "scores": [
+            {"name": "real_time_weighted_average", "weight": 0.67},  # its divisor: 2.01, there 3
+            {"name": "multi_factor_weighted_average", "weight": 0.5},
+            {"name": "image_score", "weight": 3},
+        ],
         "failure": {"noCandidate": "fail"},
     }
 
