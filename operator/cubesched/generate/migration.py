@@ -19,9 +19,11 @@ _CARRIED: Final = (
     ("Settings", "Fields of `SchedulerConfig.spec`.", SETTINGS),
     (
         "The filter, score and postscore blocks",
-        "Fields of `SchedulerConfig.spec`, where no Profile is the default. What Profiles rate by"
-        " (`resource_weights`, `plugin_conf`) is in `score.resourceWeights` and `score.plugins` as"
-        " well.",
+        (
+            "Fields of `SchedulerConfig.spec`, where no Profile is the default. What Profiles rate by"
+            " (`resource_weights`, `plugin_conf`) is in `score.resourceWeights` and `score.plugins` as"
+            " well."
+        ),
         LEGACY,
     ),
     ("Profiles", "Fields of `SchedulerProfile.spec`.", PROFILES),

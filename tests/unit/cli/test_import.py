@@ -12,6 +12,8 @@ from tests.unit.policy.migration.files import EVERYTHING, FACTORY, SHIPPED
 from cubesched.cli import main
 from cubesched.policy.migration.yamltree import MAX_BYTES
 
+PAGE = Path(__file__).parents[3] / "docs" / "migrate-from-cubemaster.md"
+
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Path:
@@ -124,3 +126,18 @@ def test_a_directory_that_cannot_be_written_is_one_line(
 ) -> None:
     assert main(["import", str(conf), "-o", str(conf)]) == 2
     assert "cannot be written: " in capsys.readouterr().err
+
+
+def test_the_page_shows_what_its_example_becomes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = PAGE.read_text()
+    source, manifests = (
+        page.partition(f"```{language}\n")[2].partition("```")[0] for language in ("yml", "yaml")
+    )
+    told = page.partition("-o policy/\n")[2].partition("$ ls")[0]
+    monkeypatch.chdir(tmp_path)
+    Path("cubemaster.yaml").write_text(source)
+
+    assert main(["import", "cubemaster.yaml"]) == 0
+    assert capsys.readouterr() == (manifests, told)

@@ -28,5 +28,5 @@ def test_a_missing_file_an_old_one_and_a_stray_one_are_told_apart(tmp_path: Path
 
 
 def test_writing_twice_changes_nothing(tmp_path: Path) -> None:
-    assert len(write(tmp_path)) == 14
+    assert len(write(tmp_path)) == 15
     assert write(tmp_path) == []
