@@ -157,6 +157,10 @@ def test_the_text_of_a_field_says_to_quote_a_fraction(kubectl: Kubectl) -> None:
         ("default", f"{{score: {{plugins: {{{'p' * 64}: {{}}}}}}}}", "spec.score.plugins", "63"),
         ("default", "{score: {plugins: {a: {factors: [b, b]}}}}", "plugins[a].factors[1]", "Dupl"),
         ("default", "{score: {plugins: {a: {factor: [b]}}}}", "plugins.a.factor", "unknown field"),
+        ("default", "{legacy: {leastSelectName: sw}}", "legacy.leastSelectName", '"random", "rw"'),
+        ("default", "{legacy: {prioritySelectNum: 0}}", "legacy.prioritySelectNum", "or -1 for"),
+        ("default", "{legacy: {postscore: {paramFactor: 0}}}", "postscore.paramFactor", "than 0"),
+        ("default", "{legacy: {postscore: {activeWhiteList: [A]}}}", "WhiteList[0]", "match"),
     ],
 )
 def test_a_config_is_refused_with_the_path(

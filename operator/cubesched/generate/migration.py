@@ -20,9 +20,9 @@ _CARRIED: Final = (
     (
         "The filter, score and postscore blocks",
         (
-            "Fields of `SchedulerConfig.spec`, where no Profile is the default. What Profiles rate by"
-            " (`resource_weights`, `plugin_conf`) is in `score.resourceWeights` and `score.plugins` as"
-            " well."
+            "Fields of `SchedulerConfig.spec`, where no Profile is the default. What Profiles rate"
+            " by (`resource_weights`, `plugin_conf`) is in `score.resourceWeights` and"
+            " `score.plugins` as well."
         ),
         LEGACY,
     ),
