@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cubesched.plugins.cel.literals import MAX_INT, MIN_INT
 from cubesched.plugins.cel.texts import OR_FAILED, Budget, Memo
 from cubesched.plugins.cel.typed import Errors, Typed
 from cubesched.plugins.cel.values import (
-    NO_ERROR,
     Env,
     Pair,
     Run,
@@ -25,15 +25,15 @@ from cubesched.plugins.cel.values import (
 
 _SPACE = r"[ \t\n\v\f\r]*"
 _INT: Final = re.compile(rf"{_SPACE}([+-]?[0-9]+){_SPACE}")
-_DECIMAL: Final = re.compile(
-    rf"{_SPACE}([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?){_SPACE}"
+_DOUBLE: Final = re.compile(
+    rf"{_SPACE}([+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)){_SPACE}",
+    re.IGNORECASE | re.ASCII,
 )
 _HEXADECIMAL: Final = re.compile(
-    rf"{_SPACE}([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?)"
-    rf"{_SPACE}"
+    rf"{_SPACE}([+-]?0x(?:[0-9a-f]+(?:\.[0-9a-f]*)?|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?){_SPACE}",
+    re.IGNORECASE | re.ASCII,
 )
-_SPECIAL: Final = re.compile(rf"{_SPACE}([+-]?(?:inf|infinity|nan)){_SPACE}", re.IGNORECASE)
-_PARSE_NS: Final = 1_000
+_PARSE_NS: Final = 1_500
 _DIGIT_NS: Final = 10
 _LONGEST_INT: Final = 100
 """Digits beyond this are zeros or too many."""
@@ -55,23 +55,33 @@ def parse_int(text: str) -> int | None:
 
 def parse_double(text: str) -> float | None:
     """Return the double that a text spells, or None; too large is infinite."""
-    if found := _DECIMAL.fullmatch(text) or _SPECIAL.fullmatch(text):
+    if found := _DOUBLE.fullmatch(text):
         return float(found[1])
-    if found := _HEXADECIMAL.fullmatch(text):
-        try:
-            return float.fromhex(found[1])
-        except OverflowError:
-            return -math.inf if found[1].startswith("-") else math.inf
+    if "x" in text or "X" in text:
+        return _parse_hexadecimal(text)
     return None
+
+
+def _parse_hexadecimal(text: str) -> float | None:
+    found = _HEXADECIMAL.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        return float.fromhex(found[1])
+    except OverflowError:
+        return -math.inf if found[1].startswith("-") else math.inf
 
 
 def _of_text(
     parse: Callable[[str], Any], dtype: type[np.int64 | np.float64], dummy: float, failure: str
 ) -> Callable[[tuple[Typed, ...], Errors], Run]:
-    def answer(texts: list[str], budget: Budget) -> list[tuple[Any, bool]]:
+    def answer(texts: list[str], budget: Budget) -> NDArray[Any]:
         budget.charge(_DIGIT_NS * sum(map(len, texts)))
-        parsed = map(parse, texts)
-        return [(dummy, True) if value is None else (value, False) for value in parsed]
+        parsed = [parse(text) for text in texts]
+        answers = np.zeros(len(texts), OR_FAILED[dtype])
+        answers["failed"] = [value is None for value in parsed]
+        answers["value"] = [dummy if value is None else value for value in parsed]
+        return answers
 
     def make(args: tuple[Typed, ...], errors: Errors) -> Run:
         subject, number = args[0].run, errors.number(failure)
@@ -82,9 +92,9 @@ def _of_text(
             if type(text) is Text:
                 answers = memo.take(text.codes, text.texts, env)
                 return answers["value"], either(error, failing(answers["failed"], number))
-            env.check()
-            ((value, failed),) = answer([text], env)
-            return value, either(error, number if failed else NO_ERROR)
+            env.read(text)
+            value = parse(text)
+            return (value, error) if value is not None else (dummy, either(error, number))
 
         return run
 

@@ -31,12 +31,12 @@ MAX_MATCHED_CHARACTERS: Final = 1024
 
 SCALAR_COST_US: Final = 1.0
 """An operation on values that are the same for every node."""
-FRESH_NS: Final = 3_000_000
+FRESH_NS: Final = 2_500_000
 """Text that one evaluation may newly read on 5,000 nodes, in nominal nanoseconds; more on more."""
 FRESH_ROWS: Final = 5_000
 FRESH_START_NS: Final = 50_000
 """Finding which texts of a column are new."""
-TEXT_NS: Final = 150
+TEXT_NS: Final = 200
 """A cheap operation on one new text, beside what its length adds."""
-MATCH_NS: Final = 1_000
+MATCH_NS: Final = 1_500
 """`matches` on one new text; what it really takes, where that is longer."""

@@ -46,7 +46,7 @@ OR_FAILED: Final = {
     for kind in (np.bool_, np.int64, np.float64)
 }
 """Answers that may be an error."""
-Answer = Callable[[list[str], Budget], Sequence[Any]]
+Answer = Callable[[list[str], Budget], Sequence[Any] | NDArray[Any]]
 """Returns one answer for each text."""
 
 

@@ -181,6 +181,13 @@ def test_doubles_are_read_from_text_as_cel_does(text: str, expected: float | Non
     assert parse_double(text) == expected
 
 
+def test_hostile_digits_are_read_in_time_that_grows_with_their_number() -> None:
+    # One that tries every way to divide the digits would take hours.
+    assert parse_double("1" * 1_000_000 + "x") is None
+    assert parse_double("0x" + "f" * 1_000_000 + "y") is None
+    assert parse_int("1" * 1_000_000 + "x") is None
+
+
 def test_nan_is_read_from_text() -> None:
     found = parse_double("NaN")
 

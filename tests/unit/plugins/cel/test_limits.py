@@ -229,7 +229,7 @@ def test_a_hostile_pattern_is_paid_for_by_the_time_it_takes(
 ) -> None:
     forget_programs()
     ticks = iter(range(0, 10**12, 400_000))  # every look at the clock: 0.4 ms later
-    monkeypatch.setattr("time.perf_counter_ns", lambda: next(ticks))
+    monkeypatch.setattr("time.thread_time_ns", lambda: next(ticks))
     fleet = a_snapshot(hosts(200))
 
     assert attempts('node.labels.host.matches("(a|b)*a(a|b){12}")', fleet) > 2
