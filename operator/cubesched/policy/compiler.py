@@ -132,6 +132,8 @@ def _set_problems(profiles: Sequence[PolicyObject], *, has_legacy: bool) -> Iter
     for name, number in sorted(Counter(profile.name for profile in profiles).items()):
         if number > 1:
             yield Problem(PROFILE_KIND, name, "metadata.name", f"{number} Profiles have this name")
+        if not name:
+            yield Problem(PROFILE_KIND, name, "metadata.name", "must not be empty")
     defaults = sorted(profile.name for profile in profiles if _claims_default(profile.spec))
     if len(defaults) > 1:
         for name in defaults:

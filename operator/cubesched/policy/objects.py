@@ -89,8 +89,8 @@ class ProblemList:
         self.found.append(Problem(kind, name, printable(path), printable(message)))
 
     def covers(self, path: str) -> bool:
-        """Tell whether a problem is already noted at this path or below it."""
-        below = (f"{path}.", f"{path}[")
+        """Tell whether a problem is already noted at this path, below it or within its text."""
+        below = (f"{path}.", f"{path}[", f"{path} ")
         return any(p.path == path or p.path.startswith(below) for p in self.found)
 
 

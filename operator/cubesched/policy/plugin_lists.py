@@ -70,7 +70,7 @@ def _check_list(
             seen.add(name)
             if is_guard(name):
                 problems.add(f"{path}.name", f"{name!r} is a guard: always on, it cannot be listed")
-            elif kind in FILTER_KINDS:
+            elif kind in FILTER_KINDS and isinstance(entry.get("expr", ""), str):
                 _check_entry(path, _listing(name, entry), build, problems, around)
 
 

@@ -22,6 +22,8 @@ MAX_PROBLEMS = 200
 """Of one object: what is beyond them is counted only."""
 _UNION_STEPS = {"int", "str", "[key]"}
 """Steps of pydantic's location that are no field of the object."""
+_SIZES = {"too_long", "too_short"}
+"""Their messages say already how many there are."""
 _ENTRY = re.compile(r"(spec\.(?:filters|scores)\[\d+\])")
 
 
@@ -84,6 +86,8 @@ def _sentence(item: ErrorDetails) -> str:
         return message
     if item["type"] == "model_type":
         return "must be an object"
+    if item["type"] in _SIZES:
+        return f"{message[0].lower()}{message[1:]}".replace(" after validation", "")
     shown = repr(item["input"])
     if len(shown) > MAX_INPUT_CHARS:
         shown = shown[: MAX_INPUT_CHARS - 1] + "…"

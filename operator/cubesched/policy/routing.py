@@ -54,5 +54,7 @@ def _check_labels(
     allowed = ", ".join(allowed_keys) or "none"
     where = f"profileRouteLabelKeys of {CONFIG_KIND}/{CONFIG_NAME}"
     for key in labels:
-        if key not in allowed_keys:
+        if not key:
+            problems.add("spec.route.labels.", "a label key must not be empty")
+        elif key not in allowed_keys:
             problems.add(f"spec.route.labels.{key}", f"not in {where}; allowed: {allowed}")

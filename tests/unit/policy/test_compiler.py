@@ -9,7 +9,6 @@ from tests.unit.policy.builders import a_config, a_profile, compiled, raw_profil
 from cubesched.api.v1alpha1.profile import MAX_PLUGINS
 from cubesched.core.pipeline import NoCandidate, ScoreFailure, Selection, SelectionMethod
 from cubesched.core.request import Request
-from cubesched.plugins.kinds import FILTER_KINDS
 from cubesched.policy.compiler import compile_set
 from cubesched.policy.objects import PolicyObject
 from cubesched.policy.reading import MAX_PROBLEMS
@@ -126,82 +125,6 @@ def test_scores_left_out_are_the_real_time_average_and_an_empty_list_is_none_wit
     assert [w.text for w in empty.warnings] == [
         "SchedulerProfile/a: NoScores: spec.scores: nothing is rated, so only the tie rule decides"
     ]
-
-
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        (
-            {"scores": [{"name": "resource_fit_score", "args": {"imbalance_penalti": 1}}]},
-            (
-                "spec.scores[0].args.imbalance_penalti: unknown argument;"
-                ' did you mean "imbalance_penalty"?'
-            ),
-        ),
-        (
-            {"scores": [{"name": "image_scor"}]},
-            'spec.scores[0].name: unknown built-in score "image_scor"; did you mean "image_score"?',
-        ),
-        (
-            {"filters": [{"name": "cpu"}]},
-            "spec.filters[0].name: 'cpu' is a guard: always on, it cannot be listed",
-        ),
-        (
-            {"filters": [{"name": "mine", "type": "exrp"}]},
-            f"spec.filters[0].type: unknown type 'exrp'; allowed: {', '.join(FILTER_KINDS)}",
-        ),
-        (
-            {"scores": [{"name": "image_score", "weight": 0}]},
-            "spec.scores[0].weight: input should be greater than 0, not 0",
-        ),
-        (
-            {"scores": [{"name": "image_score", "weight": float("nan")}]},
-            "spec.scores[0].weight: input should be a finite number, not nan",
-        ),
-        (
-            {"scores": [{"name": "image_score", "weight": float("inf")}]},
-            "spec.scores[0].weight: input should be a finite number, not inf",
-        ),
-        (
-            {"scores": [{"name": "image_score", "weight": "two"}]},
-            "spec.scores[0].weight: input should be a valid number, not 'two'",
-        ),
-        (
-            {"scores": [{"name": "image_score"}, {"name": "image_score"}]},
-            "spec.scores[1].name: 'image_score' is listed twice",
-        ),
-        (
-            {"selection": {"method": "best"}},
-            "spec.selection.method: input should be 'highest', 'spread' or 'random', not 'best'",
-        ),
-        (
-            {"selection": {"topN": 0}},
-            "spec.selection.topN: must be at least 1, or -1 for all nodes, not 0",
-        ),
-        (
-            {"route": {"labels": {"team": "x"}}},
-            (
-                "spec.route.labels.team: not in profileRouteLabelKeys of SchedulerConfig/default;"
-                " allowed: workload"
-            ),
-        ),
-        ({"route": {}}, "spec.route: needs instanceTypes or labels, unless default is true"),
-        (
-            {"default": True, "route": {"labels": {"workload": "x"}}},
-            "spec.route: a default Profile takes what no other does: no route",
-        ),
-        (
-            {"route": {"instanceTypes": [r"(a)\1"]}},
-            "spec.route.instanceTypes[0]: backreferences are not part of RE2",
-        ),
-        ({"ordr": 5}, 'spec.ordr: unknown field; did you mean "order"?'),
-        ({"mode": "Shadow"}, "spec.mode: input should be 'Active' or 'Disabled', not 'Shadow'"),
-    ],
-)
-def test_each_error_names_its_field_and_what_was_allowed(
-    spec: dict[str, Any], problem: str
-) -> None:
-    assert problems_of(a_profile("burst", **spec)) == [f"SchedulerProfile/burst: {problem}"]
 
 
 def test_all_errors_of_all_objects_come_at_once() -> None:

@@ -11,6 +11,7 @@ from cubesched.api.v1alpha1.common import ConditionMap, Model, Problems
 from cubesched.api.v1alpha1.legacy import Legacy
 from cubesched.api.v1alpha1.schema import SHORT_KEYS, extra, rule
 from cubesched.api.v1alpha1.values import (
+    EACH_ONCE,
     BytesOrNone,
     DurationBetween,
     FactorWeight,
@@ -53,7 +54,11 @@ class ScoreSwitches(Model):
     """What holds for one score in every Profile whose `args` do not name its factors."""
 
     factors: (
-        Annotated[list[PluginName], Field(max_length=32, json_schema_extra=extra(list_type="set"))]
+        Annotated[
+            list[PluginName],
+            Field(max_length=32, json_schema_extra=extra(list_type="set")),
+            EACH_ONCE,
+        ]
         | None
     ) = None
     """What it rates by; an empty list switches it off. Default: the score's own factors."""
@@ -114,7 +119,9 @@ class SchedulerConfigSpec(Model):
     """Settings of the whole scheduler; every one has a default."""
 
     profile_route_label_keys: Annotated[
-        list[LabelKey], Field(max_length=16, json_schema_extra=extra(list_type="set"))
+        list[LabelKey],
+        Field(max_length=16, json_schema_extra=extra(list_type="set")),
+        EACH_ONCE,
     ] = ["workload"]
     """The only request labels that routes and plugins may see. Default: workload."""
     disable_factory_profiles: bool = False

@@ -12,16 +12,16 @@ from pydantic import ConfigDict, Field, model_validator
 
 from cubesched.api.v1alpha1.common import Model
 from cubesched.api.v1alpha1.schema import SHORT_KEYS, extra, rule
-from cubesched.api.v1alpha1.values import FactorWeight, ObjectName, PluginName
+from cubesched.api.v1alpha1.values import EACH_ONCE, FactorWeight, ObjectName, PluginName
 
 PluginNames = Annotated[
-    list[PluginName], Field(max_length=32, json_schema_extra=extra(list_type="set"))
+    list[PluginName], Field(max_length=32, json_schema_extra=extra(list_type="set")), EACH_ONCE
 ]
 FactorWeights = Annotated[
     dict[PluginName, FactorWeight], Field(max_length=32, json_schema_extra=SHORT_KEYS)
 ]
 NodeNames = Annotated[
-    list[ObjectName], Field(max_length=1000, json_schema_extra=extra(list_type="set"))
+    list[ObjectName], Field(max_length=1000, json_schema_extra=extra(list_type="set")), EACH_ONCE
 ]
 
 

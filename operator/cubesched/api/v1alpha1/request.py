@@ -10,6 +10,7 @@ from cubesched.api.conditions import MAX_CONDITIONS
 from cubesched.api.v1alpha1.common import Condition, Model
 from cubesched.api.v1alpha1.schema import ATOMIC, extra, rule
 from cubesched.api.v1alpha1.values import (
+    EACH_ONCE,
     BytesAsked,
     BytesOrNone,
     CpuAsked,
@@ -105,7 +106,9 @@ class SandboxRequestSpec(Model):
     allow_non_local_template: bool = False
     """True also allows nodes that must fetch the template first: slower. Default: false."""
     images: Annotated[
-        list[ImageName], Field(max_length=16, json_schema_extra=extra(list_type="set"))
+        list[ImageName],
+        Field(max_length=16, json_schema_extra=extra(list_type="set")),
+        EACH_ONCE,
     ] = []
     """Images it starts from, spelled as nodes report them; only scores look at them.
     Default: none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from cubesched.api import duration, quantity
@@ -162,6 +162,17 @@ BytesOrNone = Annotated[
     ),
 ]
 """Bytes, where 0 means none."""
+
+
+def _each_once(entries: list[str]) -> list[str]:
+    """Refuse what the server refuses in a list of type set."""
+    if twice := sorted({entry for entry in entries if entries.count(entry) > 1}):
+        raise ValueError(f"lists {', '.join(twice)} more than once")
+    return entries
+
+
+EACH_ONCE: Final = AfterValidator(_each_once)
+"""For lists of type set; after the Field that bounds their length."""
 
 LabelKey = Annotated[str, Field(min_length=1, max_length=LABEL_KEY_MAX, pattern=LABEL_KEY)]
 """A label key as Kubernetes spells it, with or without a prefix."""
