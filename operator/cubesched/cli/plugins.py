@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -16,12 +17,15 @@ from cubesched.cli.output import (
     terminal_width,
 )
 from cubesched.core.errors import UsageError
-from cubesched.plugins.catalogue import Argument, PluginEntry, catalogue
+from cubesched.plugins.catalogue import Argument, PluginEntry, catalogue, packaged
+from cubesched.plugins.python.installed import Installed
 from cubesched.plugins.spelling import did_you_mean
 
 _DETAILS = """
 Guards and constraints are in every pipeline; filters and scores are what a SchedulerProfile lists
-by name. The same as docs/reference/plugins.md."""
+by name: the built-in ones, as in docs/reference/plugins.md, and those in Python that packages
+offer which are installed beside this command. Of type expr and grpc there is no list: a Profile
+holds the expression, or the socket of the server."""
 
 _EXAMPLES = """\
   cubesched plugins                               all of them, a line each
@@ -40,7 +44,7 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print all plugins or one."""
-    entries = list(catalogue())
+    entries = [*catalogue(), *_packaged()]
     if args.name is not None:
         entries = _named(args.name, entries)
     if args.output != "table":
@@ -49,23 +53,37 @@ def run(args: argparse.Namespace) -> int:
     elif args.name is not None:
         _print_entry(entries[0])
     else:
-        rows = [(entry.kind, entry.name, entry.summary) for entry in entries]
+        rows = [(entry.kind, entry.name, _what(entry)) for entry in entries]
         print_table(("KIND", "NAME", "WHAT"), rows, width=terminal_width())
     return 0
+
+
+def _packaged() -> Iterator[PluginEntry]:
+    """Yield what installed packages offer; say on stderr what is of no use."""
+    for entry in packaged(Installed()):
+        if isinstance(entry, str):
+            print(f"warning: {entry}", file=sys.stderr)
+        else:
+            yield entry
 
 
 def _named(name: str, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
     found = [entry for entry in entries if entry.name == name]
     if not found:
         hint = did_you_mean(name, [entry.name for entry in entries])
-        raise UsageError(f'there is no built-in plugin "{name}"; {hint}')
+        raise UsageError(f'there is no plugin "{name}"; {hint}')
     return found
+
+
+def _what(entry: PluginEntry) -> str:
+    return f"{entry.summary} ({entry.package})" if entry.package else entry.summary
 
 
 def _as_data(entry: PluginEntry) -> dict[str, Any]:
     return {
         "kind": entry.kind,
         "name": entry.name,
+        **({"package": entry.package} if entry.package else {}),
         "text": "\n".join(entry.lines),
         "arguments": [_argument_data(argument) for argument in entry.arguments],
     }
@@ -79,7 +97,8 @@ def _argument_data(argument: Argument) -> dict[str, Any]:
 
 def _print_entry(entry: PluginEntry) -> None:
     width = terminal_width()
-    print(f"{entry.name}: a {entry.kind}\n")
+    source = f" in Python, from {entry.package}" if entry.package else ""
+    print(f"{entry.name}: a {entry.kind}{source}\n")
     for line in _paragraphs(entry.lines):
         text = line.lstrip()
         print_wrapped(line[: len(line) - len(text)], text, width=width)
@@ -118,5 +137,5 @@ def _shown(default: Any) -> str:
     if isinstance(default, Mapping):
         return ", ".join(f"{key}: {value:g}" for key, value in default.items())
     if isinstance(default, list | tuple):
-        return f"[{', '.join(default)}]"
-    return f"{default:g}"
+        return f"[{', '.join(map(str, default))}]"
+    return f"{default:g}" if isinstance(default, int | float) else str(default)

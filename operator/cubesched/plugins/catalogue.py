@@ -1,4 +1,4 @@
-"""What the table of built-in plugins says of each: its text and its arguments, for people.
+"""What is said of each plugin: its text and its arguments, for people.
 
 The text is the docstring of the plugin's module, the arguments are its model's: nothing is said
 twice. The reference page and `cubesched plugins` both show this.
@@ -9,10 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from inspect import cleandoc
 from typing import Any
 
 from cubesched.core.pipeline import Filter
 from cubesched.plugins.args import Args
+from cubesched.plugins.python.installed import BASES, Installed
 from cubesched.plugins.registry import CONSTRAINTS, FILTERS, GUARDS, SCORES
 
 
@@ -40,6 +42,8 @@ class PluginEntry:
     lines: tuple[str, ...]
     """Its whole text, in Markdown."""
     arguments: tuple[Argument, ...] = ()
+    package: str = ""
+    """Where a plugin in Python comes from: `zones 1.2.0`; empty for a built-in one."""
 
     @property
     def summary(self) -> str:
@@ -57,6 +61,18 @@ def catalogue() -> Iterator[PluginEntry]:
         yield _listed("filter", name, filter_args)
     for name, score_args in SCORES.items():
         yield _listed("score", name, score_args)
+
+
+def packaged(installed: Installed) -> Iterator[PluginEntry | str]:
+    """Yield every plugin that installed packages offer; for one of no use why, in words."""
+    for name, package, found in installed.described():
+        if isinstance(found, str):
+            yield found
+            continue
+        lines = tuple(cleandoc(found.__doc__ or "It does not say what it does.").splitlines())
+        for kind, bases in BASES.items():
+            if issubclass(found, bases):
+                yield PluginEntry(kind, name, lines, tuple(_arguments(found.args_model)), package)
 
 
 def _stage(kind: str, stage: Filter) -> PluginEntry:
@@ -84,7 +100,7 @@ def _arguments(model: type[Args]) -> Iterator[Argument]:
             is_required=name in required,
             default=_plain(field.get("default")),
             bounds=_bounds(field),
-            text=field["description"],
+            text=field.get("description", ""),
         )
 
 

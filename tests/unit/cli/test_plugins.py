@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -62,5 +63,37 @@ def test_an_unknown_name_is_refused_with_the_closest(capsys: pytest.CaptureFixtu
     assert main(["plugins", "image_scor"]) == 2
 
     assert capsys.readouterr().err == (
-        'cubesched: there is no built-in plugin "image_scor"; did you mean "image_score"?\n'
+        'cubesched: there is no plugin "image_scor"; did you mean "image_score"?\n'
     )
+
+
+PACKAGE = Path(__file__).parents[3] / "deploy" / "examples" / "python-plugin"
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example package, as an installer would lay it out, and one that cannot be imported."""
+    (tmp_path / "rack_plugins.py").write_text((PACKAGE / "rack_plugins.py").read_text())
+    for name, entry in (("rack-plugins", "rack_pace = rack_plugins:RackPace"),
+                        ("broken", "nothing = no_such_module:Thing")):  # fmt: skip
+        info = tmp_path / f"{name.replace('-', '_')}-1.0.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n")
+        (info / "entry_points.txt").write_text(f"[cubesched.plugins]\n{entry}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("package")
+def test_what_installed_packages_offer_is_listed_with_its_package(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["plugins", "rack_pace"]) == 0
+    told = capsys.readouterr()
+
+    assert told.out.startswith("rack_pace: a filter in Python, from rack-plugins 1.0.0\n\nKeeps ")
+    assert "\n  most: " in told.out
+    assert told.err.startswith('warning: "nothing" (no_such_module:Thing of broken 1.0.0) cannot')
+    assert told.err.count("\n") == 1
+
+    assert main(["plugins", "rack_pace", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["package"] == "rack-plugins 1.0.0"

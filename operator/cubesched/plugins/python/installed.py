@@ -180,6 +180,16 @@ class Installed:
         """Return the names that packages offer, in order."""
         return tuple(sorted(self._by_name()))
 
+    def described(self) -> Iterator[tuple[str, str, type[Plugin[Any]] | str]]:
+        """Yield (name, package, class) of every plugin; for one that is of no use why, in words."""
+        with self._lock:
+            for name, found in sorted(self._by_name().items()):
+                package = " and ".join(sorted(offer.package for offer in found))
+                try:
+                    yield name, package, self._one(name, "plugin").plugin_class()
+                except PluginArgsInvalid as error:
+                    yield name, package, error.problems[0][1]
+
     def _by_name(self) -> Mapping[str, list[Offer]]:
         if self._offers is None:
             self._offers = {}
