@@ -2,6 +2,7 @@
 
 Closed: every call goes through. So many failures in a row open it: calls fail at once. After the
 cooldown one call tries; if it succeeds the breaker closes, else it stays open for as long again.
+Calls may run side by side: one that began before the breaker opened says nothing any more.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class Breaker:
         calls = "1 call" if self._failures == 1 else f"{self._failures} calls in a row"
         return f"{calls} failed, the last: {self._last}" if self.is_open else ""
 
+    @property
+    def is_trying(self) -> bool:
+        """Tell whether one call tries just now."""
+        return self._is_trying
+
     @contextmanager
     def guarding(self, plugin: str) -> Iterator[None]:
         """Count the call inside; raises PluginError at once when it is not to be made now.
@@ -44,10 +50,12 @@ class Breaker:
         try:
             yield
         except PluginError as error:
-            self._fail(error.message)
+            if is_try or not self.is_open:
+                self._fail(error.message)
             raise
         else:
-            self._failures = 0
+            if is_try or not self.is_open:
+                self._failures = 0
         finally:
             if is_try:
                 self._is_trying = False

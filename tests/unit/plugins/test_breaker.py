@@ -78,6 +78,29 @@ def test_a_try_that_fails_opens_it_for_as_long_again() -> None:
     assert world.call() == "fine"
 
 
+def test_a_call_from_before_it_opened_does_not_close_it() -> None:
+    world = World()
+    with world.breaker.guarding("zones"):
+        world.fail(3)
+
+    assert world.breaker.is_open
+
+
+def test_a_call_from_before_it_opened_does_not_keep_it_open_longer() -> None:
+    world = World()
+
+    def fail_late() -> None:
+        with world.breaker.guarding("zones"):
+            world.fail(3)
+            world.now += 20
+            raise PluginError("zones", "late")
+
+    with pytest.raises(PluginError):
+        fail_late()
+    world.now += 10
+    assert world.call() == "fine"
+
+
 @pytest.mark.parametrize("why", [KeyboardInterrupt, GeneratorExit, ValueError])
 def test_a_try_that_is_given_up_says_nothing_and_the_next_call_tries(
     why: Callable[[], BaseException],
