@@ -3,7 +3,8 @@
 CubeschedError
 ├── PluginArgsInvalid      a plugin cannot be built as a Profile lists it; carries every problem
 ├── PluginError            a plugin broke its contract or failed
-│   └── PluginContractBreach
+│   ├── PluginContractBreach
+│   └── SnapshotTooLarge   a plugin does not take as much as there is to tell
 ├── ApiError               the API server refused or could not be reached
 │   ├── OutcomeUnknown     a write may or may not have landed
 │   └── Gone               the position in the stream is no longer served (410)
@@ -40,6 +41,10 @@ class PluginError(CubeschedError):
 
 class PluginContractBreach(PluginError):
     """A plugin answered with a wrong shape, type, or node."""
+
+
+class SnapshotTooLarge(PluginError):
+    """The fleet, encoded, is larger than a plugin takes: found before it is sent."""
 
 
 class ApiError(CubeschedError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final, Protocol
 
 from cubesched.core.request import Request
@@ -89,6 +89,17 @@ class Health(StrEnum):
     CIRCUIT_OPEN = "CircuitOpen"
 
 
+class Circuit(IntEnum):
+    """Whether a plugin is asked at all: the states of its circuit breaker, from good to bad."""
+
+    CLOSED = 0
+    """It is asked."""
+    TRYING = 1
+    """Half open: one call tries whether it works again."""
+    OPEN = 2
+    """It failed too often: it is not asked for a while."""
+
+
 class Host(ABC):
     """Where plugins that are waited for run: a thread, or a connection to another process.
 
@@ -106,6 +117,11 @@ class Host(ABC):
     @abstractmethod
     def health(self) -> tuple[Health, str]:
         """Return how it is doing, and in words why it is not healthy."""
+
+    def circuit(self, plugin: str) -> Circuit:  # noqa: ARG002
+        """Return the state of one plugin's circuit breaker, by the plugin's name."""
+        is_open = self.health()[0] is Health.CIRCUIT_OPEN
+        return Circuit.OPEN if is_open else Circuit.CLOSED
 
 
 class Waiting(ABC):

@@ -15,6 +15,7 @@ from cubesched.plugins.cel.plugins import expr_filter, expr_score
 from cubesched.plugins.elsewhere import FilterElsewhere, ScoreElsewhere
 from cubesched.plugins.listing import Listing, Surroundings
 from cubesched.plugins.python import plugins as python
+from cubesched.plugins.rpc import plugins as rpc
 
 BESIDE_THE_OPERATOR: Final = frozenset({"python", "grpc"})
 """Types whose plugins only the operator's own machine has."""
@@ -43,11 +44,13 @@ FILTER_KINDS: Final[Mapping[str, Callable[[Listing, Surroundings], AnyFilter]]] 
     "builtin": _builtin_filter,
     "python": python.build_filter,
     "expr": _expr_filter,
+    "grpc": rpc.build_filter,
 }
 SCORE_KINDS: Final[Mapping[str, Callable[[Listing, Surroundings], AnyScore]]] = {
     "builtin": _builtin_score,
     "python": python.build_score,
     "expr": _expr_score,
+    "grpc": rpc.build_score,
 }
 
 

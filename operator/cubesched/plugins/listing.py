@@ -8,6 +8,7 @@ from typing import Any
 
 from cubesched.plugins.hosts import Hosts
 from cubesched.plugins.python.installed import Installed
+from cubesched.plugins.rpc.encoding import Encoder
 from cubesched.plugins.score_tree import NO_TREE, ScoreTree
 from cubesched.settings import DEFAULT_PLUGIN_DIRECTORY
 
@@ -41,6 +42,8 @@ class Surroundings:
     hosts: Hosts = field(default_factory=Hosts)
     installed: Installed = field(default_factory=Installed)
     """The python plugins of installed packages."""
+    encoder: Encoder = field(default_factory=Encoder)
+    """Of the fleet, for every grpc plugin."""
     is_elsewhere: bool = False
     """The operator is another process: what runs beside it is known by name only."""
     missing_is_elsewhere: bool = False

@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 import numpy as np
+
 from cubesched.plugins.rpc import plugin_pb2 as pb
 
 SERVICE = "cubesched.schedulerplugin.v1.SchedulerPlugin"
