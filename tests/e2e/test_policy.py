@@ -334,17 +334,48 @@ def test_a_few_sets_are_kept_the_newest_among_them(policy: Policy) -> None:
     eventually(lambda: len(records(policy)) == 5)
 
 
-def test_a_profile_is_active_within_a_second_and_on_every_replica(policy: Policy) -> None:
-    policy.profile("quick", "{route: {labels: {workload: quick}}}")
-    policy.becomes("sprof/quick", "Active", "Running")
-    policy.profile("quick", "{route: {labels: {workload: quick}}, order: 7}")
-    applied = time.monotonic()
-
-    policy.becomes("sprof/quick", "Active", "Running")
-    seconds = time.monotonic() - applied
+def test_a_profile_is_active_on_every_replica_within_a_second(policy: Policy) -> None:
+    route = "route: {labels: {workload: quick}}"
+    policy.profile("quick", f"{{{route}}}")
     eventually(lambda: replicas_on(policy, "quick") == "2/2")
 
-    assert seconds < 3.0, "a busy machine may take longer than the second that is promised"
+    took = []
+    for order in range(1, 6):
+        policy.profile("quick", f"{{{route}, order: {order}}}")
+        applied = time.monotonic()
+        policy.becomes("sprof/quick", "Active", "Running")
+        eventually(lambda: replicas_on(policy, "quick") == "2/2")
+        took.append(time.monotonic() - applied)
+
+    # A busy machine may take longer than the second that is promised.
+    assert sorted(took)[len(took) // 2] < 2.0, took
+
+
+def test_a_set_that_is_back_is_the_newest_record_again(policy: Policy) -> None:
+    def newest() -> str:
+        listed = policy.kubectl(
+            "get", "controllerrevisions", "-n", "cubesched-system", "-o", "json"
+        )
+        records = json.loads(listed.stdout)["items"]
+        name: str = max(records, key=lambda each: each["revision"])["metadata"]["name"]
+        return name
+
+    def with_good(order: int) -> str:
+        policy.profile("good", f"{{default: true, order: {order}}}")
+        policy.becomes("sprof/good", "Active", "Running")
+        revision = policy.status("sprof/good")["activeRevision"]
+        eventually(lambda: revision in newest())
+        return newest()
+
+    before = with_good(1)
+    policy.kubectl("delete", "sprof", "good")
+    eventually(lambda: newest() != before)
+    bare = newest()
+    assert with_good(2) != bare
+
+    policy.kubectl("delete", "sprof", "good")
+
+    eventually(lambda: newest() == bare)
 
 
 def test_what_is_probably_not_meant_is_a_warning_while_it_runs(policy: Policy) -> None:

@@ -60,7 +60,7 @@ GRANTS: Final = (
     Grant(
         OPERATOR,
         ("controllerrevisions",),
-        ("list", "create", "delete"),
+        ("list", "create", "patch", "delete"),
         group="apps",
         is_local=True,
     ),

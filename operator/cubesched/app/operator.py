@@ -34,6 +34,7 @@ from cubesched.app.rights import operator_rights
 from cubesched.app.timed_policy import TimedPolicy
 from cubesched.core.errors import CubeschedError
 from cubesched.fleet.rendezvous import Member
+from cubesched.handlers.fleet_looks import FleetLooks
 from cubesched.handlers.node_statuses import NodeStatuses
 from cubesched.handlers.operator import run_kopf
 from cubesched.handlers.policy_reconciler import PolicyReconciler
@@ -88,6 +89,7 @@ class Operator:
         self._routes = RoutePublisher(settings.redis_url, self.replica.routing, rng=dice)
         applier = StatusApplier(self._transport, self.replica.gate)
         modes = self.replica.scheduler.modes
+        self._looks = FleetLooks(self.policy, lambda: self.replica.fleet.snapshot, self)
         self.policy_reconciler = PolicyReconciler(
             self.policy,
             self._transport,
@@ -95,7 +97,7 @@ class Operator:
             self,
             records=RevisionStore(self._transport, namespace),
             compile_=partial(compile_set, around=self._surroundings),
-            fleet=lambda: self.replica.fleet.snapshot,
+            seen=self._looks.seen,
             note=lambda: modes.note,
             wall=clock.wall,
             rng=dice,
@@ -113,6 +115,8 @@ class Operator:
         self.meter.before_scrape(Gauges(self.replica, self.policy, self.meter).refresh)
         self.policy.on_change.append(self._run_hosts)
         self.policy.on_change.append(self.replica.policy_changed)
+        self.policy.on_change.append(self._looks.look_soon)
+        self._looks.on_change.append(self.policy_reconciler.poke)
         self.replica.scheduler.modes.on_note.append(self.policy_reconciler.poke)
         self.policy.on_reject.append(self._count_rejected)
         self.replica.membership.changed.append(self.policy_reconciler.poke)
@@ -147,6 +151,7 @@ class Operator:
             ("routes", self._routes.run()),
             ("events", self._events.run()),
             ("policy", self.policy_reconciler.run()),
+            ("fleet-looks", self._looks.run()),
             ("plugin-health", PluginHealth(self.policy, self.policy_reconciler.poke).run()),
             ("node-statuses", self.node_statuses.run()),
             ("stalls", StallDetector(self.meter).run()),

@@ -27,33 +27,42 @@ class PolicyHistory:
 
     def __init__(self, records: PolicyRecords, membership: Membership, compile_: Compile) -> None:
         self._records, self._membership, self._compile = records, membership, compile_
+        self._running: PolicyRecord | None = None
         self._kept = ""
 
-    async def keep(self, record: PolicyRecord) -> None:
-        """Make it the newest, if that is this replica's to do; raises ApiError."""
-        name = record.name
-        if name == self._kept or not self._membership.owns(OWNED_AS):
+    def note(self, record: PolicyRecord) -> None:
+        """Take the objects of which the running set was made."""
+        if self._running is None or record.name != self._running.name:
+            self._kept = ""  # others may have kept sets in between
+        self._running = record
+
+    async def keep(self) -> None:
+        """Make what runs the newest record, if that is this replica's to do; raises ApiError.
+
+        Also while the stored objects are refused: whoever was to write it may have died first.
+        """
+        record = self._running
+        if record is None or not self._membership.owns(OWNED_AS) or record.name == self._kept:
             return
         data = record.data()
         size = len(msgspec.json.encode(data))
         if size > MAX_RECORD_BYTES:
-            _LOG.warning(
-                "policy %s is not kept for a restart: %d bytes, at most %d",
-                record.revision,
-                size,
-                MAX_RECORD_BYTES,
-            )
+            _LOG.warning("policy %s is not kept for a restart: %d bytes, at most %d",
+                         record.revision, size, MAX_RECORD_BYTES)  # fmt: skip
         else:
-            await self._records.keep(name, data)
-        self._kept = name
+            await self._records.keep(record.name, data)
+        self._kept = record.name
 
     async def last_good(self) -> PolicySet | None:
         """Return the newest set that still compiles, None without; raises ApiError."""
         for name, data in await self._records.newest_first():
             policy = await self._compiled(name, data)
             if policy is not None:
-                _LOG.warning("the stored policy does not compile: %s runs, from %s",
-                             policy.revision, name)  # fmt: skip
+                _LOG.warning(
+                    "the stored policy does not compile: %s runs, from ControllerRevision %s",
+                    policy.revision,
+                    name,
+                )
                 return policy
         return None
 
@@ -61,10 +70,10 @@ class PolicyHistory:
         try:
             record = read_record(data)
         except ValueError as error:
-            _LOG.warning("the policy record %s is of no use: %s", name, error)
+            _LOG.warning("ControllerRevision %s is passed over: %s", name, error)
             return None
         result = await asyncio.to_thread(self._compile, record.profiles, record.config)
         if result.policy is None:
-            _LOG.warning("the policy record %s does not compile any more: %s", name,
+            _LOG.warning("ControllerRevision %s does not compile any more: %s", name,
                          result.problems[0].text)  # fmt: skip
         return result.policy

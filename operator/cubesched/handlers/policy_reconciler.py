@@ -16,15 +16,12 @@ from cubesched.adapters.cluster.transport import Transport
 from cubesched.api import CONFIGS, PROFILES, Resource
 from cubesched.api.timestamps import timestamp
 from cubesched.core.errors import ApiError
-from cubesched.core.snapshot import Snapshot
 from cubesched.core.writing import Outcome
 from cubesched.handlers.pacing import Pace
 from cubesched.handlers.policy_history import Compile, PolicyHistory
 from cubesched.handlers.ports import Membership, PolicyRecords, StatusApplier
 from cubesched.policy.active import ActivePolicy
-from cubesched.policy.compiler import CompileResult
 from cubesched.policy.history import record_of
-from cubesched.policy.livelints import look, look_at_limits
 from cubesched.policy.objects import CONFIG_NAME, PROFILE_KIND, PolicyObject, Problem
 from cubesched.policy.verdicts import config_status, profile_status, status_change
 
@@ -47,15 +44,18 @@ class PolicyReconciler:
         *,
         records: PolicyRecords,
         compile_: Compile,
-        fleet: Callable[[], Snapshot],
+        seen: Callable[[PolicyObject], Sequence[Problem] | None],
         note: Callable[[], str],
         wall: Callable[[], float],
         rng: Callable[[], float],
     ) -> None:
-        """`note` tells what to know of the running config; `wall` is Unix time; `rng`: jitter."""
-        self._compile, self._fleet = compile_, fleet
+        """Take what else a status is made of, a clock (Unix time) and jitter.
+
+        `seen` tells what the fleet shows to be odd, None while that is not known; `note` what to
+        know of the running config.
+        """
+        self._compile, self._seen = compile_, seen
         self._history = PolicyHistory(records, membership, compile_)
-        self._seen: list[Problem] = []
         self._policy = policy
         self._transport = transport
         self._statuses = statuses
@@ -90,45 +90,33 @@ class PolicyReconciler:
         self._policy.mark_listed(PROFILES.kind)
         self._policy.mark_listed(CONFIGS.kind)
         self._policy.adopt(result)
-        is_kept = await self._follow_history(result, profiles, config)
-        self._seen = await self._look_at_the_fleet()
-        return await self._write_statuses((*profiles, *configs)) and is_kept
+        if result.policy is not None:
+            self._history.note(record_of(result.policy.revision, profiles, config))
+        is_restored = await self._restored()
+        is_written = await self._write_statuses((*profiles, *configs))
+        return is_written and is_restored and await self._kept()
 
-    async def _follow_history(
-        self, result: CompileResult, profiles: Sequence[PolicyObject], config: PolicyObject | None
-    ) -> bool:
-        """Keep a set that runs; where none ever ran, bring the last one back.
-
-        False when that must be tried again.
-        """
+    async def _restored(self) -> bool:
+        """Run the last good set where none ever ran; False when that must be tried again."""
+        if self._policy.current is not None:
+            return True
         try:
-            await self._keep_or_restore(result, profiles, config)
+            last = await self._history.last_good()
+        except ApiError as error:
+            logger.warning("the sets that ran before cannot be read: %s", error)
+            return False
+        if last is not None:
+            self._policy.restore(last)
+        return True
+
+    async def _kept(self) -> bool:
+        """Keep the set that runs for a restart; False when that must be tried again."""
+        try:
+            await self._history.keep()
         except ApiError as error:
             logger.warning("the policy that runs is not kept for a restart: %s", error)
             return False
         return True
-
-    async def _keep_or_restore(
-        self, result: CompileResult, profiles: Sequence[PolicyObject], config: PolicyObject | None
-    ) -> None:
-        if result.policy is not None:
-            await self._history.keep(record_of(result.policy.revision, profiles, config))
-        elif self._policy.current is None:
-            last = await self._history.last_good()
-            if last is not None:
-                self._policy.restore(last)
-
-    async def _look_at_the_fleet(self) -> list[Problem]:
-        """Return the warnings that only live nodes can give; the loop gets its turn in between."""
-        policy = self._policy.current
-        if policy is None:
-            return []
-        found = list(look_at_limits(policy, self._fleet()))
-        for profile in policy.profiles:
-            if profile.uid:
-                found += look(profile, self._fleet())
-                await asyncio.sleep(0)
-        return found
 
     async def _list(self, resource: Resource) -> list[PolicyObject]:
         bodies = await list_objects(self._transport, resource)
@@ -144,8 +132,7 @@ class PolicyReconciler:
 
     def _change(self, subject: PolicyObject) -> Mapping[str, Any] | None:
         verdict, running = self._policy.verdict(subject), self._policy.current
-        now = timestamp(self._wall())
-        seen = [p for p in self._seen if (p.kind, p.name) == (subject.kind, subject.name)]
+        now, seen = timestamp(self._wall()), self._seen(subject)
         if subject.kind == PROFILE_KIND:
             revisions = [member.policy_revision for member in self._membership.members()]
             desired = profile_status(

@@ -40,7 +40,12 @@ from cubesched.policy.objects import (
     Problem,
     ProblemList,
 )
-from cubesched.policy.plugin_lists import build_filters, build_scores, check_plugins
+from cubesched.policy.plugin_lists import (
+    build_filters,
+    build_scores,
+    check_plugins,
+    places_of,
+)
 from cubesched.policy.policyset import CompiledProfile, PolicySet, Route
 from cubesched.policy.reading import block, read
 from cubesched.policy.revision import revision_of
@@ -223,6 +228,7 @@ def _compiled(draft: _Draft, around: Surroundings, source: str) -> CompiledProfi
         route=compile_route(spec),
         is_default=spec.default,
         source=source,
+        places=places_of(spec),
         pipeline=Pipeline(
             profile=draft.subject.name,
             guards=GUARDS,

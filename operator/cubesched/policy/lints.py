@@ -26,6 +26,8 @@ LINTS: Final = (
     "GuardsAlwaysOn",
 )
 """Every warning there is, by name."""
+LIVE_LINTS: Final = frozenset({"FilterPassesNoNode", "ConstantScore", "OvercommitTwice"})
+"""Those that a look at the fleet can give."""
 DOMINATING_SHARE: Final = 0.95
 """A score with more than this share of all weight leaves the others to break ties at most."""
 

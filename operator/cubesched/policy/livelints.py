@@ -1,39 +1,67 @@
-"""Warnings that only a look at the live fleet can give, a Profile at a time."""
+"""Warnings that only a look at the live fleet can give, a Profile at a time.
+
+A look at a Profile costs what one decision of it costs. Plugins that are waited for are not asked.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
-from cubesched.core.answers import settled_mask
+from cubesched.core.answers import ask_scores, settled_mask
 from cubesched.core.errors import PluginError
-from cubesched.core.pipeline import Filter, FilterFailure
+from cubesched.core.pipeline import (
+    Filter,
+    FilterFailure,
+    NotApplicable,
+    ScoreFailure,
+    WeightedScore,
+)
 from cubesched.core.request import Request
-from cubesched.core.snapshot import Bools, Safety, Snapshot
-from cubesched.plugins.cel.plugins import ExprFilter
+from cubesched.core.snapshot import Bools, Ints, Safety, Snapshot
+from cubesched.plugins.builtin.filters.scarce_resource import ScarceResource
+from cubesched.plugins.cel.plugins import ExprFilter, ExprScore
 from cubesched.policy.objects import CONFIG_KIND, CONFIG_NAME, PROFILE_KIND, Problem
 from cubesched.policy.policyset import CompiledProfile, PolicySet
 
 _NAMED = 3
 _ASKS_REQUEST = re.compile(r"\b(request|template_local)\b")
+_FACT = re.compile(r"\bnode\s*\.\s*(\w+)")
+LASTING: Final = frozenset({
+    "id", "ip", "zone", "instance_type", "labels",
+    "cpu_total", "quota_cpu", "mem_total_mb", "quota_mem_mb",
+})  # fmt: skip
+"""Facts that nodes keep. What is counted and measured is often alike on all of an idle fleet, so a
+score of it is constant now and then without anything being wrong."""
+
+
+def is_known(fleet: Snapshot) -> bool:
+    """Tell whether a look can tell anything: some node is live, and every one was heard of."""
+    awaited = (fleet.safety == Safety.AWAITING_REPORT).any()
+    return bool((fleet.safety == Safety.OK).any()) and not awaited
 
 
 def look(profile: CompiledProfile, fleet: Snapshot) -> Iterator[Problem]:
-    """Yield a warning for each filter that no live node passes, whoever asks."""
-    live = fleet.safety == Safety.OK
-    if not live.any():
-        return
+    """Yield a warning for each filter that no live node passes, and each score that is constant."""
     request = _anybody(profile)
+    rows = fleet.safety == Safety.OK
     for plugin in profile.pipeline.local_filters:
-        if isinstance(plugin, ExprFilter) and _ASKS_REQUEST.search(plugin.program.text):
+        if _depends_on_request(plugin):
             continue  # it may pass some for another request
         mask = _mask(plugin, fleet, request, profile)
-        if mask is not None and not (mask & live).any():
-            message = f"none of {int(live.sum())} live nodes passes it"
-            path = f"spec.filters[{plugin.name}]"
-            yield Problem(PROFILE_KIND, profile.name, path, message, "FilterPassesNoNode")
+        if mask is None:
+            continue
+        if not (mask & (fleet.safety == Safety.OK)).any():
+            message = "no live node passes it, whoever asks"
+            yield _problem(profile, "filters", plugin.name, "FilterPassesNoNode", message)
+        rows = rows & mask
+    for entry in profile.pipeline.scores:
+        why = _why_constant(entry, fleet, request, np.flatnonzero(rows), profile)
+        if why:
+            yield _problem(profile, "scores", entry.plugin.name, "ConstantScore", why)
 
 
 def look_at_limits(policy: PolicySet, fleet: Snapshot) -> Iterator[Problem]:
@@ -62,11 +90,50 @@ def _anybody(profile: CompiledProfile) -> Request:
     return Request("", "", "", cpu_millis=1, memory_bytes=1, labels=labels)
 
 
+def _depends_on_request(plugin: object) -> bool:
+    if isinstance(plugin, ExprFilter | ExprScore):
+        return _ASKS_REQUEST.search(plugin.program.text) is not None
+    return isinstance(plugin, ScarceResource)
+
+
 def _mask(
     plugin: Filter, fleet: Snapshot, request: Request, profile: CompiledProfile
 ) -> Bools | None:
+    """Return what a filter keeps; None where it keeps all or fails."""
     keeps_failed = profile.pipeline.filter_failure is FilterFailure.FAIL_OPEN
     try:
         return settled_mask(plugin, fleet, request, keeps_failed=keeps_failed)
     except PluginError:
         return None
+
+
+def _why_constant(
+    entry: WeightedScore, fleet: Snapshot, request: Request, rows: Ints, profile: CompiledProfile
+) -> str:
+    """Say why an expression rates all these nodes alike; empty where it tells some apart."""
+    plugin = entry.plugin
+    if rows.size < 2 or not isinstance(plugin, ExprScore) or not _rates_what_lasts(plugin):
+        return ""
+    try:
+        with np.errstate(all="ignore"):
+            scores = ask_scores(plugin, fleet, request, rows)
+    except PluginError as error:
+        if profile.pipeline.score_failure is ScoreFailure.FAIL_CLOSED:
+            return ""  # the attempts say so
+        return f"it fails on live nodes, so defaultScore stands in for all: {error.message}"
+    if isinstance(scores, NotApplicable) or scores.min() != scores.max():
+        return ""
+    return "it rates all live nodes alike"
+
+
+def _rates_what_lasts(plugin: ExprScore) -> bool:
+    program = plugin.program
+    facts = set(_FACT.findall(program.text))
+    return program.root.per_node and facts <= LASTING and not _depends_on_request(plugin)
+
+
+def _problem(
+    profile: CompiledProfile, listed: str, plugin: str, lint: str, message: str
+) -> Problem:
+    path = profile.places.get((listed, plugin), f"spec.{listed}")
+    return Problem(PROFILE_KIND, profile.name, path, message, lint)

@@ -51,6 +51,16 @@ def build_scores(spec: SchedulerProfileSpec, around: Surroundings) -> tuple[Weig
     )
 
 
+def places_of(spec: SchedulerProfileSpec) -> dict[tuple[str, str], str]:
+    """Return the path of every entry, by list and name."""
+    lists = (("filters", spec.filters), ("scores", spec.scores or ()))
+    return {
+        (field, entry.name): f"spec.{field}[{index}]"
+        for field, listed in lists
+        for index, entry in enumerate(listed)
+    }
+
+
 def _listed(entry: FilterPlugin | ScorePlugin) -> Listing:
     return _listing(entry.name, entry.model_dump(by_alias=True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cubesched.core.pipeline import Pipeline
 from cubesched.core.request import Request
@@ -40,6 +40,8 @@ class CompiledProfile:
     """The object it was compiled from: one recreated under the same name is another Profile."""
     source: str = "custom"
     """custom, factory, legacy (the SchedulerConfig's block) or none (nothing is configured)."""
+    places: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Where the object lists a plugin: `spec.filters[2]` by `("filters", name)`."""
 
 
 @dataclass(frozen=True, slots=True)

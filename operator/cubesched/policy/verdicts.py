@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from cubesched.api.conditions import Condition, condition, shortened, stored_conditions
 from cubesched.core.pipeline import FilterFailure, Health
 from cubesched.plugins.hosts import waiting
 from cubesched.policy.active import MODE_DISABLED, NO_ACTIVE_POLICY, Verdict
+from cubesched.policy.lints import LIVE_LINTS
 from cubesched.policy.objects import PolicyObject, Problem
 from cubesched.policy.policyset import CompiledProfile, PolicySet
 
@@ -30,12 +31,12 @@ def profile_status(
     running: PolicySet | None,
     *,
     revisions: Sequence[str],
-    seen: Sequence[Problem] = (),
+    seen: Sequence[Problem] | None = (),
     now: str,
 ) -> Status:
     """Return a SchedulerProfile's whole status; `revisions` holds one entry a live replica.
 
-    `seen` are warnings that only a look at the fleet can give.
+    `seen` are warnings that only a look at the fleet can give; None before the first look.
     """
     write = _Conditions(subject, now)
     write.add("Accepted", *_accepted(verdict))
@@ -60,7 +61,7 @@ def config_status(
     running: PolicySet | None,
     *,
     note: str,
-    seen: Sequence[Problem] = (),
+    seen: Sequence[Problem] | None = (),
     now: str,
 ) -> Status:
     """Return a SchedulerConfig's whole status; `note`: what to know while it is Active."""
@@ -112,6 +113,12 @@ class _Conditions:
         )
         self.conditions.append(fresh)
 
+    def keep(self, kind: str, reasons: Collection[str]) -> None:
+        """Leave a condition as stored, if it is about this generation and has such a reason."""
+        stored = self._before.get(kind, {})
+        if stored.get("reason") in reasons and stored.get("observedGeneration") == self._generation:
+            self.conditions.append(stored)
+
 
 def _accepted(verdict: Verdict) -> tuple[bool, str, str]:
     if not verdict.accepted:
@@ -119,8 +126,10 @@ def _accepted(verdict: Verdict) -> tuple[bool, str, str]:
     return True, "Compiled", "The spec compiles."
 
 
-def _add_warnings(write: _Conditions, verdict: Verdict, seen: Sequence[Problem]) -> None:
-    warnings = [*verdict.warnings, *seen]
+def _add_warnings(write: _Conditions, verdict: Verdict, seen: Sequence[Problem] | None) -> None:
+    warnings = [*verdict.warnings, *(seen or ())]
+    if seen is None and not warnings:
+        write.keep("Warnings", LIVE_LINTS)  # what another replica saw, until this one looks
     if warnings:
         lints = dict.fromkeys(warning.lint for warning in warnings)
         write.add("Warnings", True, next(iter(lints)), _listed([w.detail for w in warnings]))

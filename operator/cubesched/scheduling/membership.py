@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from cubesched.scheduling.ports import Leases
 _LOG = logging.getLogger(__name__)
 LEASE_SECONDS = 15
 RENEW_SECONDS = 5.0
+LOOK_SECONDS = 0.2
+"""How soon a new policy revision of our own is shown, and one of another replica is seen."""
 ADMISSION_VERSION = 1
 """Which rules this build evaluates reservations by; raised when a counted phase is added."""
 
@@ -33,7 +36,7 @@ class Membership:
         self.members: tuple[Member, ...] = (Member(identity, admission_version=ADMISSION_VERSION),)
         self.changed: list[Callable[[], None]] = []
         self._leases, self._revision, self._monotonic = leases, revision, monotonic
-        self._published = ""
+        self._published, self._shows_news = "", False
         self._looked_at: float | None = None
 
     @property
@@ -67,15 +70,23 @@ class Membership:
             await self._pause()
 
     async def _pause(self) -> None:
-        """Wait for the next renewal, or less when a new policy revision should be shown."""
-        for _ in range(int(RENEW_SECONDS / 0.5)):
-            await asyncio.sleep(0.5)
+        """Wait for the next renewal, or less when a new policy revision should be shown.
+
+        Replicas take up a revision within moments of each other: once this one shows a new one,
+        the Leases are read again and again, up to the next renewal, until all show the same.
+        """
+        for _ in range(int(RENEW_SECONDS / LOOK_SECONDS)):
+            await asyncio.sleep(LOOK_SECONDS)
             if self._revision() != self._published:
                 return
+            if self._shows_news and len({each.policy_revision for each in self.members}) > 1:
+                with contextlib.suppress(ApiError):
+                    await self._look()
 
     async def refresh(self) -> None:
         """Renew this replica's Lease and read the others'."""
         revision, began = self._revision(), self._monotonic()
+        self._shows_news = False
         await self._leases.renew(
             self.identity,
             duration_seconds=LEASE_SECONDS,
@@ -83,12 +94,16 @@ class Membership:
             admission_version=ADMISSION_VERSION,
             ready=True,
         )
-        self._published = revision
-        me = Member(self.identity, revision, ADMISSION_VERSION)
+        self._shows_news, self._published = revision != self._published, revision
+        await self._look()
+        self._looked_at = began
+
+    async def _look(self) -> None:
+        """Read the others' Leases and tell whoever asked when there is news."""
         live = [replica.member for replica in await self._leases.members()]
+        me = Member(self.identity, self._published, ADMISSION_VERSION)
         others = [member for member in live if member.identity != self.identity]
         members = tuple(sorted([me, *others], key=lambda member: member.identity))
-        self._looked_at = began
         if members != self.members:
             self.members = members
             for tell in self.changed:

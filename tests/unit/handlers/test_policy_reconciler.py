@@ -12,6 +12,7 @@ from cubesched.api import CONFIGS, PROFILES
 from cubesched.core.errors import ApiError
 from cubesched.core.writing import Outcome
 from cubesched.fleet.rendezvous import Member, owner
+from cubesched.handlers.fleet_looks import FleetLooks
 from cubesched.handlers.policy_reconciler import PolicyReconciler
 from cubesched.policy.active import ActivePolicy
 from cubesched.policy.compiler import compile_set
@@ -29,6 +30,7 @@ class World:
         self.seconds, self.note = 0.0, ""
         self.records = records or Records()
         self.fleet = a_snapshot([])
+        self.looks = FleetLooks(self.policy, lambda: self.fleet, self.replicas)
         self.reconciler = PolicyReconciler(
             self.policy,
             self.cluster,
@@ -36,7 +38,7 @@ class World:
             self.replicas,
             records=self.records,
             compile_=compile_set,
-            fleet=lambda: self.fleet,
+            seen=self.looks.seen,
             note=lambda: self.note,
             wall=self.tick,
             rng=lambda: 0.5,
@@ -337,6 +339,42 @@ async def test_a_refused_set_neither_replaces_what_runs_nor_the_record(world: Wo
     assert len(world.records.kept) == 1
 
 
+async def test_what_runs_is_kept_by_the_next_owner_also_while_the_stored_set_is_refused(
+    world: World,
+) -> None:
+    world.replicas.live = [Member("me"), Member("other")]
+    world.replicas.me = next(
+        name for name in ("me", "other") if owner("policy-history", ["me", "other"]) != name
+    )
+    world.profile("a", {"route": ROUTE})
+    await world.reconciler.reconcile()
+    world.profile("a", BROKEN, generation=2)
+    world.replicas.live = [Member(world.replicas.me)]
+
+    await world.reconciler.reconcile()
+
+    assert world.policy.current is not None
+    assert [name.split("-")[2] for name, _ in world.records.kept] == [world.policy.current.revision]
+
+
+async def test_a_set_that_is_back_is_the_newest_whoever_kept_the_one_between(
+    world: World,
+) -> None:
+    world.profile("a", {"route": ROUTE})
+    await world.reconciler.reconcile()
+    first = world.records.kept[0]
+    world.replicas.live = [Member("other")]
+    world.profile("a", {"route": ROUTE, "order": 3}, generation=2)
+    await world.reconciler.reconcile()
+    world.records.kept.insert(0, ("the-one-between", {}))
+    world.replicas.live = [Member("me")]
+    world.profile("a", {"route": ROUTE}, generation=1)
+
+    await world.reconciler.reconcile()
+
+    assert world.records.kept[0] == first
+
+
 async def test_only_the_owner_of_the_records_keeps_them(world: World) -> None:
     world.replicas.live = [Member("me"), Member("other")]
     world.replicas.me = next(
@@ -366,8 +404,28 @@ async def test_what_no_live_node_passes_is_seen_on_the_fleet(world: World) -> No
     world.profile("a", {"route": ROUTE, "filters": filters})
 
     await world.reconciler.reconcile()
+    await world.looks.look()
+    await world.reconciler.reconcile()
 
     assert world.cluster.conditions(PROFILES, "a")["Warnings"] == ("True", "FilterPassesNoNode")
+
+
+async def test_what_another_replica_saw_stands_until_this_one_has_looked(world: World) -> None:
+    world.fleet = a_snapshot([a_node("n1")])
+    filters = [{"name": "node_labels", "args": {"matchLabels": {"zone": "b"}}}]
+    world.profile("a", {"route": ROUTE, "filters": filters})
+    await world.reconciler.reconcile()
+    await world.looks.look()
+    await world.reconciler.reconcile()
+    again = restarted(world)
+
+    await again.reconciler.reconcile()
+    assert "Warnings" in again.cluster.conditions(PROFILES, "a")
+
+    again.fleet = a_snapshot([a_node("n1", labels={"zone": "b"})])
+    await again.looks.look()
+    await again.reconciler.reconcile()
+    assert "Warnings" not in again.cluster.conditions(PROFILES, "a")
 
 
 async def test_a_filter_that_fails_open_is_a_risk_that_somebody_accepts(world: World) -> None:

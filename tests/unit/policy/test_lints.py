@@ -7,10 +7,11 @@ from tests.unit.builders import a_node, a_snapshot
 from tests.unit.policy.builders import a_config, a_profile
 
 from cubesched.core.snapshot import Safety, Snapshot
+from cubesched.plugins.cel.facts import NODE
 from cubesched.policy.compiler import compile_set
 from cubesched.policy.factory import FACTORY_PROFILES
 from cubesched.policy.lints import LINTS
-from cubesched.policy.livelints import look, look_at_limits
+from cubesched.policy.livelints import LASTING, is_known, look, look_at_limits
 from cubesched.policy.objects import PolicyObject
 
 EVERYWHERE = {"labels": {"workload": "a"}}
@@ -141,7 +142,7 @@ def test_a_filter_that_no_live_node_passes_is_warned_of() -> None:
     filters = [expr("zone", "node.labels['zone'] == 'b'")]
 
     assert seen(FLEET, filters=filters) == [
-        "FilterPassesNoNode: spec.filters[zone]: none of 1 live nodes passes it"
+        "FilterPassesNoNode: spec.filters[0]: no live node passes it, whoever asks"
     ]
 
 
@@ -152,10 +153,80 @@ def test_a_filter_that_passes_some_or_depends_on_the_request_is_not(text: str) -
     assert seen(FLEET, filters=[expr("zone", text)]) == []
 
 
-def test_without_a_live_node_nothing_is_told() -> None:
-    fleet = a_snapshot([a_node("n1", safety=Safety.STALE)])
+def test_its_place_is_that_of_the_object_beside_disabled_entries() -> None:
+    filters = [expr("off", "true", enabled=False), expr("zone", "node.labels['zone'] == 'b'")]
 
-    assert seen(fleet, filters=[expr("none", "node.creating < 0")]) == []
+    assert [text.split(": ")[1] for text in seen(FLEET, filters=filters)] == ["spec.filters[1]"]
+
+
+def test_nodes_kept_for_who_selects_them_are_no_warning() -> None:
+    fleet = a_snapshot([a_node("n1", labels={"gpu": "a100"})])
+
+    assert seen(fleet, filters=[{"name": "scarce_resource"}]) == []
+
+
+TIERS = a_snapshot(
+    [
+        a_node("n1", labels={"tier": "gold", "zone": "a"}, cpu_util_percent=1.0),
+        a_node("n2", labels={"tier": "gold"}, cpu_util_percent=1.0),
+        a_node("n3", labels={"tier": "iron"}, safety=Safety.NOT_READY),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("node.labels['tier'] == 'gold' ? 100.0 : 0.0", "it rates all live nodes alike"),
+        (
+            "node.labels['zone'] == 'a' ? 100.0 : 0.0",
+            "it fails on live nodes, so defaultScore stands in for all: no such key: zone",
+        ),
+    ],
+)
+def test_a_score_of_what_nodes_keep_that_tells_none_apart_is_warned_of(text: str, why: str) -> None:
+    assert seen(TIERS, scores=[expr("tier", text)]) == [
+        f"ConstantScore: spec.scores[0]: {why}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"scores": [expr("idle", "node.cpu_util < 60.0 ? 80.0 : 20.0")]},
+        {"scores": [expr("zone", "has(node.labels.zone) ? 100.0 : 0.0")]},
+        {"scores": [expr("mine", "node.labels['tier'] == request.labels['workload'] ? 9.0 : 1.0")]},
+        {"scores": [{"name": "least_allocated"}]},
+        {
+            "scores": [expr("zone", "node.labels['zone'] == 'a' ? 100.0 : 0.0")],
+            "failure": {"score": "fail-closed"},
+        },
+        {
+            "scores": [expr("zone", "node.labels['zone'] == 'a' ? 100.0 : 0.0")],
+            "filters": [expr("zoned", "has(node.labels.zone)")],
+        },
+    ],
+    ids=["measured", "differs", "by request", "builtin", "fail-closed", "one node passes"],
+)
+def test_other_scores_are_not(spec: dict[str, Any]) -> None:
+    assert seen(TIERS, **spec) == []
+
+
+@pytest.mark.parametrize(
+    ("states", "known"),
+    [
+        ((), False),
+        ((Safety.STALE,), False),
+        ((Safety.OK, Safety.STALE), True),
+        ((Safety.OK, Safety.AWAITING_REPORT), False),
+    ],
+)
+def test_a_fleet_is_known_when_a_node_is_live_and_every_one_was_heard_of(
+    states: tuple[Safety, ...], *, known: bool
+) -> None:
+    nodes = [a_node(f"n{number}", safety=state) for number, state in enumerate(states)]
+
+    assert is_known(a_snapshot(nodes)) is known
 
 
 def test_quotas_above_capacity_that_are_multiplied_again_are_warned_of() -> None:
@@ -173,3 +244,7 @@ def test_quotas_above_capacity_that_are_multiplied_again_are_warned_of() -> None
         )
     ]
     assert list(look_at_limits(plain, fleet)) == []
+
+
+def test_what_nodes_keep_are_facts_of_nodes() -> None:
+    assert set(NODE) >= LASTING

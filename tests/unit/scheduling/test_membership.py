@@ -29,6 +29,7 @@ class Leases:
     renewed: list[tuple[str, int, str]] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
     is_down: bool = False
+    looks: int = 0
 
     async def renew(
         self,
@@ -45,6 +46,7 @@ class Leases:
         return str(40 + len(self.renewed))
 
     async def members(self) -> list[Live]:
+        self.looks += 1
         self._check()
         return [Live(Member(self.renewed[-1][0])), *(Live(other) for other in self.others)]
 
@@ -149,6 +151,51 @@ async def test_a_new_policy_revision_is_shown_within_a_second(group: Group) -> N
     await settle(1.0)
 
     assert group.leases.renewed[-1][2] == "rev-2"
+
+
+@in_group
+async def test_a_revision_that_others_show_a_moment_later_is_seen_within_half_a_second(
+    group: Group,
+) -> None:
+    others_on(group, "rev-1")
+    group.run()
+    await settle(1.0)
+    group.revision = "rev-2"
+    await settle(0.4)
+    assert not group.membership.everyone_runs("rev-2")
+    others_on(group, "rev-2")
+    await settle(0.3)
+
+    assert group.membership.everyone_runs("rev-2")
+
+
+@in_group
+async def test_a_replica_that_stays_on_another_revision_is_not_asked_all_the_time(
+    group: Group,
+) -> None:
+    others_on(group, "rev-0")
+    group.run()
+    await settle(RENEW_SECONDS + 1.0)
+    looks = group.leases.looks
+    await settle(60.0)
+
+    assert group.leases.looks - looks == pytest.approx(60 / RENEW_SECONDS, abs=1)
+
+
+@in_group
+async def test_looking_without_renewing_does_not_count_as_being_seen_by_others(
+    group: Group,
+) -> None:
+    others_on(group, "rev-0")
+    group.run()
+    await settle(1.0)
+    group.leases.is_down = True
+    logging.disable(logging.CRITICAL)
+    await settle(LEASE_SECONDS)
+    logging.disable(logging.NOTSET)
+    others_on(group, "rev-1")
+
+    assert not group.membership.everyone_runs("rev-1")
 
 
 def others_on(group: Group, *revisions: str) -> None:

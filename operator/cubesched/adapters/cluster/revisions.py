@@ -59,10 +59,11 @@ class RevisionStore:
         stored = await self._all()
         if stored and stored[0].metadata.name == name:
             return
-        latest = stored[0].revision if stored else 0
+        revision = stored[0].revision + 1 if stored else 1
         if any(each.metadata.name == name for each in stored):
-            await self._delete(name)  # content that is back: it becomes the newest under its name
-        await self._create(name, data, latest + 1)
+            await self._promote(name, revision)
+        else:
+            await self._create(name, data, revision)
         others = [each.metadata.name for each in stored if each.metadata.name != name]
         for old in others[KEPT - 1 :]:
             await self._delete(old)
@@ -88,6 +89,16 @@ class RevisionStore:
         )
         _check(response, f"keeping the policy record {name}", 200, 201, 409)
 
+    async def _promote(self, name: str, revision: int) -> None:
+        """Make content that is back the newest: of a record only its number can change."""
+        response = await self._transport.request(
+            "PATCH",
+            self._path(name),
+            body=msgspec.json.encode({"revision": revision}),
+            content_type="application/merge-patch+json",
+        )
+        _check(response, f"keeping the policy record {name}", 200)
+
     async def _delete(self, name: str) -> None:
         response = await self._transport.request("DELETE", self._path(name))
         _check(response, f"deleting the policy record {name}", 200, 202, 404)
@@ -106,5 +117,5 @@ def _plain(stored: StoredRevision) -> Any:
     try:
         return msgspec.json.decode(stored.data)
     except msgspec.MsgspecError:
-        _LOG.warning("the policy record %s cannot be read", stored.metadata.name)
+        _LOG.warning("ControllerRevision %s cannot be read", stored.metadata.name)
         return None
