@@ -289,5 +289,5 @@ async def test_a_server_that_is_still_loading_is_waited_for() -> None:
 
 
 def test_a_url_that_is_none_is_one_clear_line() -> None:
-    with pytest.raises(UsageError, match="--redis-url 'localhost'"):
+    with pytest.raises(UsageError, match="Redis URL 'localhost'"):
         MetricsWriter("localhost")

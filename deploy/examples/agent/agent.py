@@ -50,9 +50,9 @@ class Processes(standalone.Machine):
 
     async def destroy(self, sandbox):
         if sandbox in self._sandboxes:
-            process = self._sandboxes[sandbox][1]
-            process.returncode is None and process.kill()
-            await process.wait()
+            if self._sandboxes[sandbox][1].returncode is None:
+                self._sandboxes[sandbox][1].kill()
+            await self.wait(sandbox)
             self._sandboxes.pop(sandbox, None)
 
 

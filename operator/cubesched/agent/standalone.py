@@ -16,20 +16,21 @@ from cubesched.adapters.cluster.connection import connect
 from cubesched.adapters.cluster.wire import AiohttpTransport
 from cubesched.adapters.nodemetrics.writer import MetricsWriter
 from cubesched.agent.hostlock import only_agent
-from cubesched.agent.runtime import Limits, MachineUsage, Order, Runtime
+from cubesched.agent.runtime import Limits, MachineUsage, Order, Runtime, RuntimeUnavailable
 from cubesched.agent.serving import NodeSetup, serve
 from cubesched.api.quantity import QuantityError, parse_millis, parse_units
 from cubesched.core.errors import CubeschedError, UsageError
+from cubesched.fleet.entries import Weight
 
 MakeRuntime = Callable[[Limits, list[str]], Runtime]
 """Makes the runtime of a machine with these limits, from the arguments behind them."""
 
 
 class Machine:
-    """What a runtime says of a machine that stores no templates and no images.
+    """What a runtime says of a machine that stores no templates or images, and cannot pause.
 
-    To be completed with `running`, `create`, `pause`, `resume`, `wait` and `destroy`: see
-    `cubesched.agent.runtime.Runtime`.
+    To be completed with `running`, `create`, `wait` and `destroy`, and with `pause` and `resume`
+    where it can: see `cubesched.agent.runtime.Runtime`.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -55,6 +56,16 @@ class Machine:
         """Refuse what starts from a template."""
         return "this machine has no templates" if order.template_id else ""
 
+    async def pause(self, sandbox: str, keeping: Weight) -> None:  # noqa: ARG002 - for none
+        """Let go of nothing: the request stays Running, in full, for as long as this is asked.
+
+        To return would be to promise others the room that the sandbox still takes.
+        """
+        raise RuntimeUnavailable("this machine cannot pause sandboxes")
+
+    async def resume(self, sandbox: str) -> None:
+        """Do nothing: what is never paused runs."""
+
 
 def main(make_runtime: MakeRuntime, argv: Sequence[str] | None = None) -> int:
     """Be the agent that the command line names, as $KUBECONFIG says who we are, until SIGTERM.
@@ -78,17 +89,21 @@ def main(make_runtime: MakeRuntime, argv: Sequence[str] | None = None) -> int:
 
 
 def _limits(cpu: str, memory: str) -> Limits:
+    return Limits(_capacity("cpu", cpu, parse_millis), _capacity("memory", memory, parse_units))
+
+
+def _capacity(what: str, text: str, parse: Callable[..., int]) -> int:
     try:
-        return Limits(parse_millis(cpu, round_up=False), parse_units(memory, round_up=False))
+        return parse(text, round_up=False)
     except QuantityError as error:
-        raise UsageError(f"capacity: {error}") from error
+        raise UsageError(f"capacity: {what}: {error}") from error
 
 
 def _redis_url() -> str:
-    try:
-        return os.environ["CUBESCHED_REDIS_URL"]
-    except KeyError:
-        raise UsageError("CUBESCHED_REDIS_URL is not set: the Redis to report to") from None
+    url = os.environ.get("CUBESCHED_REDIS_URL", "")
+    if not url:
+        raise UsageError("CUBESCHED_REDIS_URL is not set: the Redis to report to")
+    return url
 
 
 async def _serve(node: str, setup: NodeSetup, runtime: Runtime, redis_url: str) -> None:
@@ -97,7 +112,7 @@ async def _serve(node: str, setup: NodeSetup, runtime: Runtime, redis_url: str) 
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         stack.enter_context(only_agent(Path(gettempdir(), f"cubesched-{node}.lock")))
-        transport = await stack.enter_async_context(AiohttpTransport(await connect(None)))
         metrics = MetricsWriter(redis_url)
         stack.push_async_callback(metrics.close)
+        transport = await stack.enter_async_context(AiohttpTransport(await connect(None)))
         await serve(node, setup, transport=transport, metrics=metrics, runtime=runtime, stop=stop)

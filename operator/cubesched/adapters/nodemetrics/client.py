@@ -33,7 +33,7 @@ def open_redis(url: str) -> Redis:
             protocol=2,
         )
     except ValueError as error:
-        raise UsageError(f"--redis-url {url!r}: {error}") from error
+        raise UsageError(f"Redis URL {url!r}: {error}") from error
 
 
 async def within_deadline(call: Awaitable[T], seconds: float = DEADLINE_SECONDS) -> T:
@@ -102,7 +102,7 @@ class BlockingClient:
                 protocol=2,
             )
         except ValueError as error:
-            raise UsageError(f"--redis-url {url!r}: {error}") from error
+            raise UsageError(f"Redis URL {url!r}: {error}") from error
 
     def exchange(self, commands: bytes, number: int) -> list[Any]:
         """Send `number` packed commands and return their replies; an error reply as a value.
