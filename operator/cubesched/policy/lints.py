@@ -113,17 +113,10 @@ def _scores(one: Built) -> Warned:
 
 
 def _selection(one: Built) -> Warned:
+    # `random` among 1 is what the API server stores where a Profile says nothing about it.
     selection = one.spec.selection
-    if (
-        selection.top_n == 1
-        and "method" in selection.model_fields_set
-        and selection.method
-        in (
-            "spread",
-            "random",
-        )
-    ):
-        message = f"{selection.method} among 1 node is the same as highest; topN is 1"
+    if selection.top_n == 1 and selection.method == "spread":
+        message = "spread among 1 node is the same as highest; topN is 1"
         yield "spec.selection", "SingleCandidate", message
 
 

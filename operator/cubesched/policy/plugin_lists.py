@@ -20,6 +20,8 @@ BUILTIN = "builtin"
 DEFAULT_SCORE_PLUGIN = "real_time_weighted_average"
 """What rates nodes when a Profile says nothing about scores."""
 
+_TEXTS = ("expr", "socketPath")
+"""What building looks at and what therefore must be text; else the model tells."""
 PluginT = TypeVar("PluginT")
 Build = Callable[[Listing, Surroundings], PluginT]
 
@@ -71,7 +73,8 @@ def _check_list(
     seen: set[str] = set()
     for path, entry in entries(problems.subject.spec, field):
         name, kind = entry.get("name"), entry.get("type", BUILTIN)
-        if kind not in FILTER_KINDS:
+        is_known = isinstance(kind, str) and kind in FILTER_KINDS
+        if not is_known:
             allowed = ", ".join(FILTER_KINDS)
             problems.add(f"{path}.type", f"unknown type {kind!r}; allowed: {allowed}")
         if isinstance(name, str) and name in seen:
@@ -80,7 +83,7 @@ def _check_list(
             seen.add(name)
             if is_guard(name):
                 problems.add(f"{path}.name", f"{name!r} is a guard: always on, it cannot be listed")
-            elif kind in FILTER_KINDS and isinstance(entry.get("expr", ""), str):
+            elif is_known and all(isinstance(entry.get(text, ""), str) for text in _TEXTS):
                 _check_entry(path, _listing(name, entry), build, problems, around)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tests.unit.policy.builders import a_config, a_profile, compiled
 from tests.unit.scheduling.worlds import World, in_world, settle
 
 from cubesched.adapters.telemetry.meter import Meter
@@ -68,15 +66,3 @@ async def test_a_waiting_request_is_counted_by_its_queue_and_by_what_blocks_it(
 @in_world()
 async def test_routing_records_that_wait_for_redis_are_counted(world: World) -> None:
     assert "cubesched_routes_unwritten 2.0" in scraped(world)
-
-
-@in_world()
-async def test_each_profile_tells_where_it_comes_from(world: World) -> None:
-    world.policy.current = compiled([a_profile("burst")], a_config(legacy={}))
-
-    shown = [line for line in scraped(world) if line.startswith("cubesched_profile_info")]
-
-    assert [re.findall('(?:profile|source)="([a-z]+)"', line) for line in sorted(shown)] == [
-        ["burst", "custom"],
-        ["default", "legacy"],
-    ]

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import socket
+import tempfile
+
 import pytest
 from tests.unit.manifests.looking import PROFILE, lines_of, profile, report_of
 from tests.unit.policy.builders import a_config, a_profile
 
 from cubesched.manifests.findings import CLUSTER, Judged
 from cubesched.manifests.judging import Held
+from cubesched.plugins.listing import Surroundings
 
 NODE = """\
 apiVersion: cubesched.io/v1alpha1
@@ -150,3 +154,17 @@ def test_a_python_plugin_that_is_not_installed_here_is_a_warning() -> None:
         'no package here offers the python plugin "nowhere": neither it nor its args are checked,'
         " and the operator's image must have it"
     )
+
+
+def test_a_grpc_plugin_is_judged_and_not_called() -> None:
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{folder}/a.sock")
+        server.listen()
+        server.setblocking(False)
+        entry = f"  - {{name: far, type: grpc, socketPath: {folder}/a.sock}}\n"
+        text = f"{PROFILE}  filters:\n{entry}"
+
+        assert report_of(text, around=Surroundings(plugin_directory=folder)).findings == []
+        assert "is not within /run/cube" in report_of(text).findings[0].message
+        with pytest.raises(BlockingIOError):
+            server.accept()

@@ -8,7 +8,9 @@ and a label key that stands twice in one route, since no map of the API has a ke
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -43,6 +45,10 @@ def image_score(**fields: Any) -> Mapping[str, Any]:
 
 def expr_filter(text: object, **fields: Any) -> Mapping[str, Any]:
     return filters({"name": "mine", "type": "expr", "expr": text, **fields})
+
+
+def grpc_filter(path: object, **fields: Any) -> Mapping[str, Any]:
+    return filters({"name": "far", "type": "grpc", "socketPath": path, **fields})
 
 
 def expr_score(text: object) -> Mapping[str, Any]:
@@ -200,6 +206,11 @@ PLUGINS: Mapping[str, Row] = {
         "spec.filters[0].type",
         f"unknown type 'go'; allowed: {', '.join(FILTER_KINDS)}",
     ),
+    "type is no text": (
+        filters({"name": "mine", "type": ["expr"]}),
+        "spec.filters[0].type",
+        f"unknown type ['expr']; allowed: {', '.join(FILTER_KINDS)}",
+    ),
     "type is empty": (
         filters({"name": "mine", "type": ""}),
         "spec.filters[0].type",
@@ -290,6 +301,39 @@ ARGUMENTS: Mapping[str, Row] = {
     ),
 }
 
+SOCKETS: Mapping[str, Row] = {
+    "is missing": (
+        filters({"name": "far", "type": "grpc"}),
+        "spec.filters[0].socketPath",
+        "missing: give the whole path of the server's socket, within /run/cube",
+    ),
+    "is relative": (
+        grpc_filter("far.sock"),
+        "spec.filters[0].socketPath",
+        "'far.sock' is relative; give the whole path, within /run/cube",
+    ),
+    "is outside": (
+        grpc_filter("/run/cube/../far.sock"),
+        "spec.filters[0].socketPath",
+        "'/run/cube/../far.sock' is not within /run/cube, the operator's plugin directory",
+    ),
+    "is too long": (
+        grpc_filter(f"/run/cube/{'x' * 98}"),
+        "spec.filters[0].socketPath",
+        "is 108 bytes long; a Unix socket's path has at most 107",
+    ),
+    "is no text": (
+        grpc_filter(5),
+        "spec.filters[0].socketPath",
+        "input should be a valid string, not 5",
+    ),
+    "has args": (
+        grpc_filter("/run/cube/far.sock", args={"a": 1}),
+        "spec.filters[0]",
+        "args is for type builtin or python only",
+    ),
+}
+
 WAITED_FOR: Mapping[str, Row] = {
     "timeout": (
         filters({"name": "p", "type": "python", "timeout": "11s"}),
@@ -374,7 +418,7 @@ def problems_of(*profiles: PolicyObject, config: PolicyObject | None = None) -> 
 
 
 @pytest.mark.parametrize(
-    ("spec", "path", "words"), rows(ROUTES, CHOICES, PLUGINS, ARGUMENTS, EXPRESSIONS)
+    ("spec", "path", "words"), rows(ROUTES, CHOICES, PLUGINS, ARGUMENTS, EXPRESSIONS, SOCKETS)
 )
 def test_an_error_of_a_profile_keeps_the_set_from_running_and_is_told_once(
     spec: dict[str, Any], path: str, words: str
@@ -476,3 +520,61 @@ def test_a_score_without_factors_of_its_own_is_no_error() -> None:
     """CubeMaster crashed on a score that its configuration said nothing about."""
     for name in ("real_time_weighted_average", "multi_factor_weighted_average", "image_score"):
         assert problems_of(a_profile("a", scores=[{"name": name}])) == []
+
+
+GOOD: Mapping[str, Any] = {
+    "order": 5,
+    "mode": "Active",
+    "route": {"labels": {"workload": "burst"}, "instanceTypes": ["a.*"]},
+    "filters": [
+        {"name": "node_labels", "args": {"matchLabels": {"zone": "z1"}}},
+        {"name": "quiet", "type": "expr", "expr": "node.creating < 8"},
+        {"name": "far", "type": "grpc", "socketPath": "/run/cube/a.sock", "timeout": "1s"},
+    ],
+    "scores": [{"name": "image_score", "weight": 2, "args": {"factors": {"template_id": 1}}}],
+    "selection": {"topN": 3, "method": "spread"},
+    "failure": {"filter": "fail-open"},
+}
+GOOD_CONFIG: Mapping[str, Any] = {
+    "profileRouteLabelKeys": ["workload"],
+    "overcommit": {"cpu": 1.5},
+    "guards": {"memoryReserved": "1Gi", "metricsMaxAge": "60s"},
+    "score": {"resourceWeights": {"cpu_util": 1}, "plugins": {"image_score": {"factors": []}}},
+    "queue": {"initialBackoff": "1s"},
+    "confirmation": "operator",
+    "legacy": {
+        "filter": {"enableFilters": ["cpu"]},
+        "score": {"enableScorers": ["image_score"], "resourceWeights": {"template_id": 1}},
+        "leastSelectName": "random",
+    },
+}
+ODD: tuple[Any, ...] = (
+    *(None, True, 0, -1, 1 << 70, 0.5, math.nan, math.inf, "", "x", "\ud800", "\n", "x" * 5000),
+    *([], [None], [[]], [{}], ["x", "x"], {}, {"": ""}, {"x": None}, {"name": ["x"]}),
+)
+
+
+def with_one_odd_value(spec: Any) -> Iterator[Any]:
+    """Yield the value with each part of it, and itself, in turn replaced by each odd one."""
+    yield from ODD
+    places = spec.items() if isinstance(spec, Mapping) else enumerate(_entries(spec))
+    for place, inner in places:
+        for odd in with_one_odd_value(inner):
+            changed = copy(spec)
+            changed[place] = odd
+            yield changed
+
+
+def _entries(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def test_no_odd_value_anywhere_in_a_set_raises_anything() -> None:
+    assert not problems_of(a_profile("burst", **GOOD))
+    profiles = [raw_profile("burst", spec) for spec in with_one_odd_value(GOOD)]
+    configs = [replace(a_config(), spec=spec) for spec in with_one_odd_value(GOOD_CONFIG)]
+
+    refused = [profile for profile in profiles if problems_of(profile)]
+    assert len(profiles) > 700
+    assert len(refused) > len(profiles) / 2
+    assert len([config for config in configs if problems_of(config=config)]) > len(configs) / 2

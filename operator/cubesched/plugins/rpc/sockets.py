@@ -21,6 +21,8 @@ MOST_BYTES: Final = 107
 
 def why_not(path: str, directory: str) -> str | None:
     """Say why a Profile may not name this path; None when it may."""
+    if not path:
+        return f"missing: give the whole path of the server's socket, within {directory}"
     if not path.startswith("/"):
         return f"{path!r} is relative; give the whole path, within {directory}"
     if not path.isprintable():

@@ -23,7 +23,7 @@ GOOD = (
 )
 OUTSIDE = "is not within /run/cube, the operator's plugin directory"
 BAD = {
-    "": "'' is relative; give the whole path, within /run/cube",
+    "": "missing: give the whole path of the server's socket, within /run/cube",
     "a.sock": "'a.sock' is relative; give the whole path, within /run/cube",
     "./run/cube/a.sock": "'./run/cube/a.sock' is relative",
     "unix:/run/cube/a.sock": "'unix:/run/cube/a.sock' is relative",
