@@ -5,6 +5,7 @@ Facts are worked out again only when nodes have changed, state with every versio
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections import deque
 from collections.abc import Sequence
@@ -56,26 +57,36 @@ class Encoder:
         default_factory=lambda: deque(maxlen=MOST_FACTS)
     )
     _numbers: count[int] = field(default_factory=lambda: count(1))
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def ready(self, fleet: Snapshot) -> Encoded:
+        """Return a frozen fleet, encoded; facts, which take longest, in a thread."""
+        if self._known_facts(fleet) is None:
+            async with self._turn:
+                if self._known_facts(fleet) is None:
+                    facts = await asyncio.to_thread(_encoded_facts, fleet, next(self._numbers))
+                    self._facts.append((fleet, facts))
+        return self.encoded(fleet)
 
     def encoded(self, fleet: Snapshot) -> Encoded:
         """Return a frozen fleet, encoded."""
         for known, encoded in self._states:
             if known.version == fleet.version and known.sandboxes is fleet.sandboxes:
                 return encoded
-        facts = self._encoded_facts(fleet)
+        facts = self._known_facts(fleet)
+        if facts is None:
+            facts = _encoded_facts(fleet, next(self._numbers))
+            self._facts.append((fleet, facts))
         encoded = Encoded(fleet.version, facts, _state(fleet, facts.number))
         self._states.append((fleet, encoded))
         return encoded
 
-    def _encoded_facts(self, fleet: Snapshot) -> EncodedFacts:
+    def _known_facts(self, fleet: Snapshot) -> EncodedFacts | None:
         for known, encoded in self._facts:
             # Versions that were frozen one after another share what has not changed.
             if known.facts_version == fleet.facts_version and known.names is fleet.names:
                 return encoded
-        number = next(self._numbers)
-        encoded = EncodedFacts(number, _facts(fleet, number))
-        self._facts.append((fleet, encoded))
-        return encoded
+        return None
 
 
 def _state(fleet: Snapshot, facts_version: int) -> bytes:
@@ -85,7 +96,7 @@ def _state(fleet: Snapshot, facts_version: int) -> bytes:
     return as_field(STATE_FIELD, state.SerializeToString())
 
 
-def _facts(fleet: Snapshot, number: int) -> bytes:
+def _encoded_facts(fleet: Snapshot, number: int) -> EncodedFacts:
     table = _Table.of(fleet)
     absent = np.zeros(len(fleet), np.int32)
     facts = Facts(
@@ -105,7 +116,7 @@ def _facts(fleet: Snapshot, number: int) -> bytes:
     )
     for column in columns.FACTS:
         setattr(facts, column.name, column.encoded(fleet))
-    return as_field(FACTS_FIELD, facts.SerializeToString())
+    return EncodedFacts(number, as_field(FACTS_FIELD, facts.SerializeToString()))
 
 
 def _taint_set(taints: Sequence[Taint]) -> TaintSet:

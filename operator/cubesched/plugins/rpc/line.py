@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -33,12 +33,18 @@ class Line:
     ) -> None:
         self.host, self.kind, self.name = host, kind, name
         self._limits, self._clock = limits, clock
-        self.begin_anew()
+        self._forgave_at = -math.inf
+        self.breaker = self._closed_breaker()
 
     def begin_anew(self) -> None:
-        """Forget what failed: another server, or the same after a restart, answers now."""
-        limits = self._limits
-        self.breaker = Breaker(limits.failures, limits.cooldown_seconds, clock=self._clock)
+        """Forget what failed: another server, or the same after a restart, answers now.
+
+        Not more than once a cooldown: one that dies of every call and returns is no better than
+        one that fails.
+        """
+        now = self._clock()
+        if self.breaker.is_open and now - self._forgave_at >= self._limits.cooldown_seconds:
+            self._forgave_at, self.breaker = now, self._closed_breaker()
 
     @property
     def circuit(self) -> Circuit:
@@ -48,34 +54,36 @@ class Line:
         return Circuit.OPEN if self.breaker.is_open else Circuit.CLOSED
 
     async def ask(self, asked: Asked, request: Request, judge: Callable[[bytes], T]) -> T:
-        """Return the answer as `judge` takes it; raises PluginError."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._limits.timeout_seconds
+        """Return the answer as `judge` takes it; raises PluginError.
+
+        The deadline is for the server: waiting for a connection, or for the fleet to be encoded, is
+        not its time.
+        """
         session = await self.host.session(self.name, self._limits.timeout_seconds)
         if missing := session.offer.missing(self.kind, self.name):
             raise PluginError(self.name, missing)
-        encoded = self.host.encoder.encoded(asked.fleet)
+        encoded = await self.host.encoder.ready(asked.fleet)
         head = self._head(asked, request)
         if too_large := session.too_large(head, encoded):
             raise SnapshotTooLarge(self.name, too_large)
         try:
             with self.breaker.guarding(self.name):
-                return judge(await self._answer(session, head, encoded, until - loop.time()))
+                return judge(await self._answer(session, head, encoded))
         except MessageTooLarge as error:
             raise SnapshotTooLarge(self.name, str(error)) from error
 
-    async def _answer(
-        self, session: Session, head: bytes, encoded: Encoded, left_seconds: float
-    ) -> bytes:
+    async def _answer(self, session: Session, head: bytes, encoded: Encoded) -> bytes:
+        seconds = self._limits.timeout_seconds
         try:
-            return await session.call(
-                _METHODS[self.kind], head, encoded, seconds=max(0.001, left_seconds)
-            )
+            return await session.call(_METHODS[self.kind], head, encoded, seconds=seconds)
         except TooLate as error:
-            most = self._limits.timeout_seconds * 1000
-            raise PluginError(self.name, f"no answer within {most:g} ms") from error
+            raise PluginError(self.name, f"no answer within {seconds * 1000:g} ms") from error
         except CallFailed as error:
             raise PluginError(self.name, str(error)) from error
+
+    def _closed_breaker(self) -> Breaker:
+        limits = self._limits
+        return Breaker(limits.failures, limits.cooldown_seconds, clock=self._clock)
 
     def _head(self, asked: Asked, request: Request) -> bytes:
         """Return the question without the snapshot; both kinds write it in the same way."""

@@ -24,6 +24,8 @@ _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
+    # An unused connection is kept: one that is dropped looks lost, and greets anew when it returns.
+    ("grpc.client_idle_timeout_ms", (1 << 31) - 1),
 )
 
 
@@ -68,7 +70,10 @@ class Session:
         await self._channel.close(grace_seconds)
 
     def too_large(self, head: bytes, encoded: Encoded) -> str:
-        """Say by how much a whole message is larger than the server takes; empty when it is not."""
+        """Say by how much a whole message is larger than the server takes; empty when it is not.
+
+        Judged as if nothing could be left out: the server may forget what it was sent at any time.
+        """
         size = len(head) + len(encoded.facts.field) + len(encoded.state)
         most = self.offer.max_message_bytes
         if size <= most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -184,6 +185,30 @@ def test_versions_of_decisions_under_way_stay_encoded(fleet: Snapshot) -> None:
     first = [encoder.encoded(version) for version in versions]
 
     assert all(encoder.encoded(v) is e for v, e in zip(versions, first, strict=True))
+
+
+async def test_decisions_side_by_side_have_facts_encoded_once(fleet: Snapshot) -> None:
+    encoder = Encoder()
+
+    one, other = await asyncio.gather(encoder.ready(fleet), encoder.ready(copy(fleet)))
+
+    assert one is other
+    assert one is encoder.encoded(fleet)
+    assert read(one).id.tolist() == ["n1", "n2", "n3-münchen"]
+
+
+async def test_the_loop_goes_on_while_facts_are_encoded() -> None:
+    labels = {f"key-{number}": f"value-{number}" for number in range(40)}
+    fleet = a_snapshot([a_node(f"n{i:05}", labels=labels | {"id": f"{i}"}) for i in range(20_000)])
+    encoder = Encoder()
+    encoding = asyncio.create_task(encoder.ready(fleet))
+    turns = 0
+    while not encoding.done():
+        await asyncio.sleep(0)
+        turns += 1
+
+    assert turns > 3
+    assert len(read(await encoding)) == 20_000
 
 
 def test_two_processes_have_two_names() -> None:
