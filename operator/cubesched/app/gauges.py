@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.app.replica import Replica
+from cubesched.core.pipeline import Pipeline
 from cubesched.core.snapshot import Safety
 from cubesched.fleet.overcommit import confirmed
+from cubesched.plugins.hosts import waiting
 from cubesched.policy.active import ActivePolicy
 from cubesched.scheduling.queue import Item
 
@@ -89,7 +92,16 @@ class Gauges:
             for p in running.profiles
         }
         self._all("cubesched_profile_info", dict.fromkeys(rows, 1.0))
+        self._circuits([profile.pipeline for profile in running.profiles])
         live = {row[0][1] for row in rows}
         for gone in self._profiles - live:
             self._meter.forget_profile(gone)
         self._profiles = live
+
+    def _circuits(self, pipelines: Sequence[Pipeline]) -> None:
+        """Show the worst circuit breaker of all entries of a name."""
+        worst: dict[tuple[tuple[str, str], ...], float] = {}
+        for plugin in (each for pipeline in pipelines for each in waiting(pipeline)):
+            row = (("plugin", plugin.name),)
+            worst[row] = max(worst.get(row, 0.0), float(plugin.host.circuit(plugin.name)))
+        self._all("cubesched_plugin_circuit_state", worst)

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 from tests.unit.scheduling.worlds import World, in_world, settle
+from typing_extensions import override
 
 from cubesched.adapters.telemetry.meter import Meter
 from cubesched.app.gauges import Gauges
+from cubesched.core.pipeline import Circuit
+from cubesched.plugins.elsewhere import FilterElsewhere, NoHost
+
+
+@dataclass
+class Breakers(NoHost):
+    """A host whose plugins' circuit breakers stand as they are told to."""
+
+    circuits: dict[str, Circuit]
+
+    @override
+    def circuit(self, plugin: str) -> Circuit:
+        """Return what was told."""
+        return self.circuits[plugin]
 
 
 def scraped(world: World) -> list[str]:
@@ -66,3 +82,26 @@ async def test_a_waiting_request_is_counted_by_its_queue_and_by_what_blocks_it(
 @in_world()
 async def test_routing_records_that_wait_for_redis_are_counted(world: World) -> None:
     assert "cubesched_routes_unwritten 2.0" in scraped(world)
+
+
+@in_world()
+async def test_the_circuit_breakers_of_plugins_that_are_waited_for_are_shown(
+    world: World,
+) -> None:
+    host = Breakers({"zones": Circuit.CLOSED, "racks": Circuit.CLOSED})
+    plugins = FilterElsewhere("zones"), FilterElsewhere("racks")
+    for plugin in plugins:
+        plugin.host = host
+    running = world.policy.current
+    assert running is not None
+    profile = running.profiles[0]
+    listed = replace(profile, pipeline=replace(profile.pipeline, filters=plugins))
+    world.policy.current = replace(running, profiles=(listed,))
+
+    host.circuits |= {"racks": Circuit.OPEN, "zones": Circuit.TRYING}
+    lines = scraped(world)
+
+    assert 'cubesched_plugin_circuit_state{plugin="racks"} 2.0' in lines
+    assert 'cubesched_plugin_circuit_state{plugin="zones"} 1.0' in lines
+    host.circuits |= {"racks": Circuit.CLOSED}
+    assert 'cubesched_plugin_circuit_state{plugin="racks"} 0.0' in scraped(world)

@@ -108,6 +108,12 @@ METRICS: Final = (
         "Failures of plugins, by the failure policy that answered them.",
     ),
     Metric(
+        "cubesched_plugin_circuit_state",
+        Kind.GAUGE,
+        ("plugin",),
+        "Whether a python or grpc plugin is asked: 0 yes, 1 one call tries (half open), 2 no.",
+    ),
+    Metric(
         "cubesched_bind_conflicts_total",
         Kind.COUNTER,
         ("profile", "kind"),
