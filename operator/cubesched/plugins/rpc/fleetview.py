@@ -90,6 +90,14 @@ class Fleet:
         table[0] = default
         return _read_only(table[codes])
 
+    def label_codes(self, key: str) -> NDArray[np.uint32]:
+        """Return a number for the value of a label on each node: equal ones for equal values.
+
+        0 where it is absent. The fast way to group nodes, as with `np.bincount`.
+        """
+        codes = self._facts.labels.get(key)
+        return _read_only(np.zeros(len(self), columns.CODES)) if codes is None else codes
+
     def label_is(self, key: str, value: str) -> Bools:
         """Return which nodes have this value of a label; the fast way to compare."""
         codes, place = self._facts.labels.get(key), self._facts.index.get(value)

@@ -14,8 +14,8 @@ STATE_FIELD: Final = 7
 """The numbers of `facts` and `state` in FilterRequest and in ScoreRequest."""
 
 MAX_MESSAGE_BYTES: Final = 64 << 20
-"""Of either side: 50,000 nodes with 40 labels take a third of it. A template takes a bit a node,
-so that another 4,000 of them fit as well."""
+"""Of either side: 50,000 nodes with 40 labels take a quarter of it. A template takes a bit a node,
+so that thousands of them fit as well."""
 GRPC_DEFAULT_MAX_BYTES: Final = 4 << 20
 """What a server takes that does not say otherwise."""
 

@@ -100,10 +100,18 @@ def test_labels_are_the_same_in_another_process(fleet: Snapshot) -> None:
     for key in (ZONE, "rack", "gpu", "unheard-of"):
         assert there.label(key).tolist() == here.label(key).tolist()
         assert there.label(key, "none").tolist() == here.label(key, "none").tolist()
+        assert listed(there.label_codes(key) == 0) == listed(here.label_codes(key) == 0)
         assert there.has_label(key).tolist() == here.has_label(key).tolist()
         for value in ("a", "", "yes", "gpu", "zürich", "unheard-of"):
             assert there.label_is(key, value).tolist() == here.label_is(key, value).tolist()
     assert [there.labels_of(row) for row in range(3)] == [node.labels for node in NODES]
+
+
+def test_a_plugin_in_python_can_move_to_a_server_as_it_is() -> None:
+    one_by_one = {"knows", "values"}
+
+    offered = {name for name in vars(PythonFleet) if not name.startswith("_")}
+    assert offered - one_by_one <= set(vars(Fleet))
 
 
 def test_templates_and_taints_are_told(fleet: Snapshot) -> None:
