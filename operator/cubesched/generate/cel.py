@@ -24,11 +24,16 @@ expression returns a bool; a score's returns a double or an int, 0 to 100. It is
 Profile is applied, and everything that is not on this page is refused then, by its name.
 
 ```yaml
-filters:
-- {name: calm, type: expr, expr: node.creating < 8}
-- {name: zone, type: expr, expr: 'has(node.labels.zone) && node.labels.zone in ["a", "b"]'}
-scores:
-- {name: idle, type: expr, expr: "node.cpu_util < 60.0 ? 80.0 : 20.0"}
+apiVersion: cubesched.io/v1alpha1
+kind: SchedulerProfile
+metadata: {name: expressions}
+spec:
+  default: true
+  filters:
+  - {name: calm, type: expr, expr: node.creating < 8}
+  - {name: zone, type: expr, expr: 'has(node.labels.zone) && node.labels.zone in ["a", "b"]'}
+  scores:
+  - {name: idle, type: expr, expr: "node.cpu_util < 60.0 ? 80.0 : 20.0"}
 ```
 
 An expression runs over all nodes at once: a comparison takes about 5 us on 5,000 of them."""
