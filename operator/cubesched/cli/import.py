@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Final
 
 from cubesched.cli import Subparsers, add_command
 from cubesched.core.errors import UsageError
+from cubesched.plugins.listing import Surroundings
 from cubesched.policy.migration.manifests import document, file_name
 from cubesched.policy.migration.migrate import Migration, migrate
 from cubesched.policy.migration.notes import Fate
 from cubesched.policy.migration.yamltree import MAX_BYTES
 from cubesched.policy.objects import PROFILE_KIND
+from cubesched.settings import from_environment
 
 _DETAILS = """
 Reads the whole file or only its scheduler part, with Profiles or with the filter, score and
@@ -42,6 +45,11 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "-o", "--output", default="-", metavar="DIR|-", help="where to write; default: -, stdout"
     )
+    parser.add_argument(
+        "--plugin-directory",
+        metavar="DIR",
+        help="where the operator has the sockets of grpc plugins (env CUBESCHED_PLUGIN_DIRECTORY)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -49,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     """Translate, compile, write, and say what became of the keys."""
     name, text = _read(args.conf)
     try:
-        migration = migrate(text)
+        directory = args.plugin_directory or from_environment(os.environ).plugin_directory
+        migration = migrate(text, Surroundings(plugin_directory=directory))
     except UsageError as error:
         raise UsageError(f"{name} {error}") from None
     if migration.compiled.problems:

@@ -11,9 +11,11 @@ import re
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from re import _constants as ops  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from importlib import import_module
 from typing import Any
+
+ops: Any = import_module("re._constants")
+parser: Any = import_module("re._parser")
 
 MAX_STATES = 2_000
 """Bounds what one pattern may expand to: `(a{30}){30}` is refused."""

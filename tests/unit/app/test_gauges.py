@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+from tests.unit.policy.builders import a_config, a_profile, compiled
 from tests.unit.scheduling.worlds import World, in_world, settle
 from typing_extensions import override
 
@@ -105,3 +107,15 @@ async def test_the_circuit_breakers_of_plugins_that_are_waited_for_are_shown(
     assert 'cubesched_plugin_circuit_state{plugin="zones"} 1.0' in lines
     host.circuits |= {"racks": Circuit.CLOSED}
     assert 'cubesched_plugin_circuit_state{plugin="racks"} 0.0' in scraped(world)
+
+
+@in_world()
+async def test_each_profile_tells_where_it_comes_from(world: World) -> None:
+    world.policy.current = compiled([a_profile("burst")], a_config(legacy={}))
+
+    shown = [line for line in scraped(world) if line.startswith("cubesched_profile_info")]
+
+    assert [re.findall('(?:profile|source)="([a-z]+)"', line) for line in sorted(shown)] == [
+        ["burst", "custom"],
+        ["default", "legacy"],
+    ]

@@ -121,6 +121,18 @@ def test_an_unreadable_file_is_one_line(
     assert line.startswith(f"cubesched: {path} {why}")
 
 
+def test_a_socket_must_be_where_the_operator_has_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "conf.yaml"
+    entry = "{name: p, type: grpc, socket_path: 'unix:///srv/plugins/p.sock'}"
+    path.write_text(f"scheduler: {{profiles: [{{name: a, default: true, filters: [{entry}]}}]}}")
+
+    assert main(["import", str(path)]) == 1
+    assert "spec.filters[0].socketPath: " in capsys.readouterr().err
+    assert main(["import", str(path), "--plugin-directory", "/srv/plugins"]) == 0
+
+
 def test_a_directory_that_cannot_be_written_is_one_line(
     conf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ from tests.unit.policy.builders import a_config, a_profile, compiled
 
 from cubesched.core.cycle import decide
 from cubesched.core.decision import Placed
+from cubesched.core.inspecting import inspect
 from cubesched.core.pipeline import NoCandidate, SelectionMethod
 from cubesched.plugins.registry import CONSTRAINTS, GUARDS
 from cubesched.policy.active import ActivePolicy
@@ -146,6 +147,22 @@ def test_lists_of_nodes_matter_only_with_a_weight_and_unless_disabled() -> None:
     assert legacy_of({"postscore": off}).pipeline.adjustments == ()
     on = {**lists, "resourceWeights": weights}
     assert len(legacy_of({"postscore": on}).pipeline.adjustments) == 1
+
+
+def test_an_avoided_node_loses_at_most_all_it_has() -> None:
+    score = {
+        "enableScorers": [AVERAGE],
+        "resourceWeights": {"mvm_num": 1},
+        "pluginConf": {AVERAGE: {"weight": 1, "enableWeightFactors": ["mvm_num"]}},
+    }
+    postscore = {"resourceWeights": {"negative_whitelist": 500}, "negativeWhiteList": ["node-a"]}
+    profile = legacy_of({"score": score, "postscore": postscore})
+    fleet = a_snapshot([a_node("node-a"), a_node("node-b", sandboxes=10)])
+
+    scores = inspect(fleet, a_request(), profile.pipeline).scores.tolist()
+
+    assert scores[0] == 0.0
+    assert scores[1] > 99.0
 
 
 def test_weights_far_apart_still_order_the_nodes() -> None:

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from typing_extensions import override
 
 from cubesched.core.errors import PluginError
-from cubesched.core.pipeline import Health, Host
+from cubesched.core.pipeline import Circuit, Health, Host
 from cubesched.plugins.breaker import Breaker
 from cubesched.plugins.listing import Listing
 from cubesched.plugins.python.told import told
@@ -48,6 +48,13 @@ class Terms:
     limits: Limits
     breaker: Breaker
 
+    @property
+    def circuit(self) -> Circuit:
+        """The state of the circuit breaker."""
+        if self.breaker.is_trying:
+            return Circuit.TRYING
+        return Circuit.OPEN if self.breaker.is_open else Circuit.CLOSED
+
 
 class PythonHost(Host):
     """One plugin's thread. The time of a call counts from its turn, so a queue fails nobody.
@@ -81,12 +88,17 @@ class PythonHost(Host):
         """Return how it is doing, and in words why it is not healthy."""
         if self._worker.is_stuck:
             return Health.CIRCUIT_OPEN, self._stuck()
-        with self._lock:
-            listed = list(self._terms.values())
-        for terms in listed:
+        for terms in self._listed():
             if terms.breaker.is_open:
                 return Health.CIRCUIT_OPEN, terms.breaker.why
         return Health.HEALTHY, ""
+
+    @override
+    def circuit(self, plugin: str) -> Circuit:
+        """Return the state of its circuit breakers, the worst of them; open while it is stuck."""
+        if self._worker.is_stuck:
+            return Circuit.OPEN
+        return max((terms.circuit for terms in self._listed()), default=Circuit.CLOSED)
 
     def terms(self, limits: Limits) -> Terms:
         """Return the terms with these limits, the same as long as anybody holds them."""
@@ -139,6 +151,10 @@ class PythonHost(Host):
 
     def _failure(self, error: BaseException) -> PluginError:
         return error if isinstance(error, PluginError) else PluginError(self._plugin, told(error))
+
+    def _listed(self) -> list[Terms]:
+        with self._lock:
+            return list(self._terms.values())
 
     def _stuck(self) -> str:
         return f"an earlier call has not returned for {self._worker.running_seconds:.1f} s"

@@ -36,7 +36,7 @@ NUMBERS: Final[Mapping[Fault, float]] = {
     Fault.INF: float("inf"),
 }
 SHAPES: Final = (Fault.EMPTY, Fault.MISSING, Fault.DUPLICATE, Fault.FOREIGN, Fault.WRONG_VERSION)
-KINDS: Final = ("builtin", "python", "expr")
+KINDS: Final = ("builtin", "python", "expr", "grpc")
 POLICIES: Final[Mapping[str, tuple[str, str]]] = {
     "filter": ("fail-closed", "fail-open"),
     "score": ("default-score", "fail-closed"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from cubesched.core.errors import PluginError
-from cubesched.core.pipeline import Health
+from cubesched.core.pipeline import Circuit, Health
 from cubesched.plugins.python.host import Limits, PythonHost, Terms
 from cubesched.plugins.python.worker import Wanted, Worker
 
@@ -141,6 +141,26 @@ async def test_calls_that_fail_in_a_row_open_the_breaker_and_one_try_closes_it()
     world.now += 30
     assert await world.outcome(world.answer) == "fine"
     assert world.host.health() == (Health.HEALTHY, "")
+
+
+async def test_the_state_of_the_circuit_is_told_open_trying_and_closed() -> None:
+    world, seen = World(), list[Circuit]()
+    once = Limits(5.0, failures=1, cooldown_seconds=30.0)
+    assert world.host.circuit("zones") is Circuit.CLOSED
+    await world.outcome(world.fail, once)
+    assert world.host.circuit("zones") is Circuit.OPEN
+    world.now += 30
+
+    def look(_: Wanted) -> str:
+        seen.append(world.host.circuit("zones"))
+        return "fine"
+
+    assert await world.outcome(look, once) == "fine"
+    assert seen == [Circuit.TRYING]
+    assert world.host.circuit("zones") is Circuit.CLOSED
+    await world.outcome(world.hang, HASTY)
+    assert world.host.circuit("zones") is Circuit.OPEN
+    await world.until_free()
 
 
 async def test_entries_with_other_limits_have_breakers_of_their_own() -> None:

@@ -71,6 +71,7 @@ def test_a_grpc_entry_keeps_its_socket_and_its_durations() -> None:
     scheduler = f"scheduler: {{profiles: [{{name: a, default: true, filters: [{entry}]}}]}}"
     migration = migrate(scheduler)
 
+    assert migration.compiled.problems == ()
     assert migration.manifests[1].spec["filters"] == [
         {
             "name": "company-policy",
