@@ -82,6 +82,7 @@ class LeaseHistory:
     _shown: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Each Lease's revision and when it was renewed."""
     _moments: list[float] = field(default_factory=list)
+    _noted_until: float = 0.0
 
     def __post_init__(self) -> None:
         """Listen to every commit."""
@@ -91,21 +92,34 @@ class LeaseHistory:
         """Note what the Leases show now."""
         if change.key.resource != LEASES.resource:
             return
+        self._note_expiries(change.at_seconds)
         if change.kind == "DELETED":
             self._shown.pop(change.key.name, None)
         else:
             notes = change.object["metadata"].get("annotations", {})
             self._shown[change.key.name] = notes.get(REVISION, ""), change.at_seconds
-        live = {
-            revision
-            for revision, renewed in self._shown.values()
-            if change.at_seconds - renewed < LEASE_SECONDS
-        }
-        if len(live) == 1 and live <= self.direct_revisions:
+        if self._is_direct(change.at_seconds):
             self._moments.append(change.at_seconds)
+
+    def _note_expiries(self, until: float) -> None:
+        """Note what the live ones show each time one has expired: nothing is written then."""
+        self._moments += self._expiries(until)
+        self._noted_until = until
+
+    def _expiries(self, until: float) -> list[float]:
+        """Return when, since the last commit, one expired and left only such Leases."""
+        ends = (renewed + LEASE_SECONDS for _, renewed in self._shown.values())
+        return [at for at in ends if self._noted_until < at <= until and self._is_direct(at)]
+
+    def _is_direct(self, at: float) -> bool:
+        live = {
+            revision for revision, renewed in self._shown.values() if at - renewed < LEASE_SECONDS
+        }
+        return len(live) == 1 and live <= self.direct_revisions
 
     def allows(self, reservation: Mapping[str, str]) -> bool:
         """Tell whether a direct binding may have been decided when its reservation says."""
         at = unix_seconds(reservation["time"]) - EPOCH.timestamp()
         earliest = at - LEASE_SECONDS - SLACK_SECONDS
-        return any(earliest <= moment <= at + SLACK_SECONDS for moment in self._moments)
+        moments = [*self._moments, *self._expiries(at + 1.0)]  # the stamp is cut to whole seconds
+        return any(earliest <= moment <= at + SLACK_SECONDS for moment in moments)
