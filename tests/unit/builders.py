@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+from typing_extensions import override
 
 from cubesched.core.pipeline import (
     NoCandidate,
@@ -105,6 +106,18 @@ def a_request(uid: str = "uid-1", **facts: Any) -> Request:
         "memory_bytes": GIB,
     }
     return Request(uid=uid, **{**defaults, **facts})
+
+
+class Growing(dict[str, int]):
+    """Interned texts that another thread adds to: whoever goes through them step by step fails."""
+
+    @override
+    def items(self) -> NoReturn:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    @override
+    def values(self) -> NoReturn:
+        self.items()
 
 
 def a_snapshot(

@@ -112,13 +112,15 @@ class Snapshot:
     instance_type: Codes
     """Code from `instance_type_codes`; 0 = the node accepts every type."""
     instance_type_codes: Mapping[str, int]
+    """Interned as `label_values` are, with the empty text as 0."""
     taint_set: Codes
     """Index into `taint_sets`; 0 = no taints."""
     taint_sets: Sequence[tuple[Taint, ...]]
     labels: Mapping[str, Codes]
     """For each label key in use: the interned value of each node, 0 = absent."""
     label_values: Mapping[str, int]
-    """Interned label values, from 1 on."""
+    """Interned label values, from 1 on. Codes are added, never changed, also while a decision
+    waits: another thread copies it with `dict` before it goes through it."""
     templates: Mapping[str, Bools]
     """For each template id some node holds: which nodes hold it."""
     images: Mapping[str, Ints]

@@ -2,7 +2,8 @@
 
 What is counted and measured is copied once a version; what nodes are, which is much more and
 changes rarely, once it has changed. Of images and of creates by template only what the request
-asks about is kept: nothing else is ever looked at.
+asks about is kept: nothing else is ever looked at. Interned texts are shared: they are only ever
+added to, and what is remembered of them is found by the mapping itself.
 """
 
 from __future__ import annotations
@@ -59,15 +60,12 @@ class Freezer:
         )
         if known is None:
             one.names, one.row_of = tuple(view.names), dict(view.row_of)
-            one.instance_type_codes = dict(view.instance_type_codes)
             one.taint_sets = tuple(view.taint_sets)
             one.labels, one.templates = _kept_all(view.labels), _kept_all(view.templates)
-            one.label_values = dict(view.label_values)
         else:
             one.names, one.row_of = known.names, known.row_of
-            one.instance_type_codes, one.taint_sets = known.instance_type_codes, known.taint_sets
+            one.taint_sets = known.taint_sets
             one.labels, one.templates = known.labels, known.templates
-            one.label_values = known.label_values
         return one
 
 

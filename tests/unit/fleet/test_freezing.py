@@ -97,6 +97,18 @@ def test_one_version_is_copied_once_and_facts_only_when_they_change() -> None:
     assert fleet.frozen(REQUEST).labels is not one.labels
 
 
+def test_interned_texts_are_shared_so_that_what_is_remembered_of_them_stays() -> None:
+    fleet = a_fleet("n1")
+    frozen = fleet.frozen(REQUEST)
+    labels = {key: column.tolist() for key, column in frozen.labels.items()}
+    fleet.event("ADDED", a_node_object("n0", labels={"zone": "new"}), 5)
+    later = fleet.frozen(REQUEST)
+
+    assert frozen.label_values is later.label_values is fleet.snapshot.label_values
+    assert frozen.instance_type_codes is later.instance_type_codes
+    assert {key: column.tolist() for key, column in frozen.labels.items()} == labels
+
+
 def test_limits_are_facts_that_a_new_config_changes() -> None:
     fleet = a_fleet("n1")
     fleet.frozen(REQUEST)

@@ -116,7 +116,7 @@ class Names(Texts):
     def __init__(self) -> None:
         self._values: list[str] = [""]
         self._code_of: dict[str, int] = {"": 0}
-        self._names: Sequence[str] = []
+        self._names: list[str] = []
         self._codes: Codes = np.zeros(0, np.int32)
 
     @property
@@ -140,9 +140,10 @@ class Names(Texts):
 
     def codes(self, names: Sequence[str], budget: Budget) -> Codes:
         """Return the code of each name; cheap while they are the same."""
-        if self._names != names:
+        fresh = names if isinstance(names, list) else list(names)
+        if self._names != fresh:
             budget.charge(_NAME_NS * len(names))
-            self._names = list(names)
+            self._names = fresh.copy()
             for name in names:
                 if name not in self._code_of:
                     self._code_of[name] = len(self._values)

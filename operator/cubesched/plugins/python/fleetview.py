@@ -230,9 +230,9 @@ def _is_nan(value: Any) -> bool:
 
 def _table(codes: Mapping[str, int]) -> Strings:
     """Return the string of each code; empty for 0."""
-    table = np.full(max(codes.values(), default=0) + 1, "", np.object_)
-    for text, code in codes.items():
-        table[code] = text
+    known = dict(codes)  # at one blow: the fleet may be adding to it
+    table = np.full(max(known.values(), default=0) + 1, "", np.object_)
+    table[list(known.values())] = list(known)
     return table
 
 

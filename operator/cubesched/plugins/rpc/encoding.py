@@ -136,13 +136,14 @@ class _Table:
     @classmethod
     def of(cls, fleet: Snapshot) -> _Table:
         """Collect the strings of these nodes."""
-        codes = np.fromiter(fleet.label_values.values(), np.intp, len(fleet.label_values))
+        known = dict(fleet.label_values)  # at one blow: the fleet may be adding to it
+        codes = np.fromiter(known.values(), np.intp, len(known))
         values = np.zeros(codes.max(initial=0) + 1, columns.CODES)
         is_used = np.zeros(values.size, np.bool_)
         for column in (fleet.address, *fleet.labels.values()):
             is_used[column] = True
         used = is_used[codes]
-        texts = ["", *compress(fleet.label_values, used.tolist())]
+        texts = ["", *compress(known, used.tolist())]
         values[codes[used]] = np.arange(1, len(texts))
         return cls(texts, values, _types(fleet, values, texts))
 
@@ -153,7 +154,7 @@ class _Table:
 
 def _types(fleet: Snapshot, values: NDArray[np.uint32], texts: list[str]) -> NDArray[np.uint32]:
     """Return the index of each instance type; those that are no label's value are appended."""
-    interned = fleet.instance_type_codes
+    interned = dict(fleet.instance_type_codes)
     types = np.zeros(max(interned.values(), default=0) + 1, columns.CODES)
     for text, code in interned.items():
         place = values.item(fleet.label_values.get(text, 0))

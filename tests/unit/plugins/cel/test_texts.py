@@ -74,6 +74,21 @@ def test_names_keep_their_codes_when_rows_move() -> None:
     assert names.among([4]) == ["aa"]
 
 
+def test_names_of_a_frozen_fleet_are_looked_at_once() -> None:
+    names, purse = Names(), Purse()
+    first = names.codes(["a", "b"], purse)
+
+    assert names.codes(("a", "b"), purse) is first
+
+
+def test_rows_that_move_in_place_are_noticed() -> None:
+    names, purse, rows = Names(), Purse(), ["a", "b"]
+    first = names.codes(rows, purse).tolist()
+    rows[:] = ["b", "c"]
+
+    assert names.codes(rows, purse).tolist() == [first[1], 3]
+
+
 def test_names_that_are_gone_are_forgotten_in_the_end() -> None:
     vocabulary, purse = Vocabulary(), Purse()
 

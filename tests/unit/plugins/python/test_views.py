@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.builders import GIB, UNKNOWN, NodeFacts, a_node, a_request, a_snapshot
+from tests.unit.builders import GIB, UNKNOWN, Growing, NodeFacts, a_node, a_request, a_snapshot
 
 from cubesched.core.snapshot import Safety
 from cubesched.plugins.python import Fleet, Node, Request, UnknownFact
@@ -142,6 +142,15 @@ def test_labels_are_read_by_key() -> None:
 def test_no_template_is_held_by_nobody() -> None:
     assert the_fleet("").template_local.tolist() == [False, False]
     assert the_fleet("t-9").template_local.tolist() == [False, False]
+
+
+def test_texts_are_read_while_the_fleet_adds_to_them() -> None:
+    snapshot = a_snapshot(nodes())
+    snapshot.label_values = Growing(snapshot.label_values)
+    snapshot.instance_type_codes = Growing(snapshot.instance_type_codes)
+    there = Fleet(snapshot, a_request())
+
+    assert (there.zone.tolist(), there.instance_type.tolist()) == (["a", ""], ["cubebox", ""])
 
 
 def test_the_fleet_says_how_many_nodes_and_which_version() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.builders import GIB, a_node, a_request, a_snapshot
+from tests.unit.builders import GIB, Growing, a_node, a_request, a_snapshot
 
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Safety, Snapshot, Taint
@@ -140,6 +140,14 @@ def test_strings_that_no_node_has_any_more_are_left_out(fleet: Snapshot) -> None
 
     assert b"gone" not in question.facts.strings.text
     assert read(Encoder().encoded(grown)).zone.tolist() == ["a", "", "zürich"]
+
+
+def test_strings_are_read_while_the_fleet_adds_to_them(fleet: Snapshot) -> None:
+    growing = copy(fleet)
+    growing.label_values = Growing(fleet.label_values)
+    growing.instance_type_codes = Growing(fleet.instance_type_codes)
+
+    assert Encoder().encoded(growing).facts.field == Encoder().encoded(fleet).facts.field
 
 
 def test_text_that_is_no_text_does_not_end_a_call() -> None:
