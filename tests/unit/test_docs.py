@@ -17,7 +17,7 @@ from cubesched.api.quantity import MAX_CHARS
 from cubesched.api.v1alpha1 import GUARDS
 from cubesched.api.v1alpha1.request import SandboxRequestSpec
 from cubesched.app import health
-from cubesched.cli import Parser, relay, run
+from cubesched.cli import Parser, lint, main, relay, run
 from cubesched.core.decision import Reason, ResumeReason
 from cubesched.core.selection import OWN_NODES_WINDOW
 from cubesched.fleet.metrics import SKEW_SECONDS
@@ -26,7 +26,9 @@ from cubesched.generate.agent_rules import AGENT_TRANSITIONS
 from cubesched.handlers import node_statuses
 from cubesched.handlers.node_conditions import CONDITIONS
 from cubesched.handlers.node_status import SCHEDULABLE
+from cubesched.manifests.judging import PLUGIN_NOT_INSTALLED
 from cubesched.plugins.registry import FILTERS, SCORES
+from cubesched.policy.lints import LINTS
 from cubesched.relay import fanout, freshness, server, watches
 from cubesched.relay import process as relay_process
 from cubesched.scheduling import (
@@ -178,7 +180,9 @@ def test_the_page_on_nodes_names_every_condition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "page"), [(run, "operate"), (relay, "relay")], ids=["run", "relay"]
+    ("command", "page"),
+    [(run, "operate"), (relay, "relay"), (lint, "write-policy")],
+    ids=["run", "relay", "lint"],
 )
 def test_a_page_names_every_flag_of(command: ModuleType, page: str) -> None:
     parser = Parser()
@@ -187,8 +191,29 @@ def test_a_page_names_every_flag_of(command: ModuleType, page: str) -> None:
 
     name = command.__name__.rpartition(".")[2]
     actions = parser._subparsers._group_actions[0].choices[name]._actions  # type: ignore[union-attr,index]
-    flags = {a.option_strings[0] for a in actions if not isinstance(a, argparse._HelpAction)}
+    options = [a.option_strings for a in actions if not isinstance(a, argparse._HelpAction)]
+    flags = {option[-1] for option in options if option}
     assert {flag for flag in flags if f"`{flag}`" not in text} == set()
+
+
+def test_the_page_on_policy_names_every_warning() -> None:
+    text = (ROOT / "docs" / "write-policy.md").read_text()
+
+    assert {name for name in (*LINTS, PLUGIN_NOT_INSTALLED) if f"| `{name}` |" not in text} == set()
+
+
+def test_lint_prints_what_the_page_on_policy_shows(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = (ROOT / "docs" / "write-policy.md").read_text().partition("Check policy before it")[2]
+    manifest, _, rest = section.partition("```yaml\n")[2].partition("```")
+    shown = rest.partition("$ cubesched lint policy/\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    Path("policy").mkdir()
+    Path("policy/agents.yaml").write_text(manifest)
+
+    assert main(["lint", "policy/"]) == 1
+    assert capsys.readouterr().out == shown
 
 
 def test_the_agent_that_the_page_shows_is_the_one_that_is_tested() -> None:
