@@ -69,6 +69,7 @@ bench-confirmation: servers ## Measure placements and writes by who confirms: on
 
 bench-plugins: $(READY) ## Measure what plugins add to a decision: one JSON object a line
 	@$(BIN)/python benchmarks/plugins.py $(ARGS)
+	@$(BIN)/python benchmarks/plugins_grpc.py
 
 requirements: $(READY) ## Pin the newest allowed version of every package, with hashes
 	$(COMPILE) --upgrade --output-file requirements.txt
