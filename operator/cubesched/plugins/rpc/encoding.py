@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, count
 
@@ -145,19 +145,25 @@ class _Table:
         used = is_used[codes]
         texts = ["", *compress(known, used.tolist())]
         values[codes[used]] = np.arange(1, len(texts))
-        return cls(texts, values, _types(fleet, values, texts))
+        types = dict(fleet.instance_type_codes)
+        places = {text: values.item(known[text]) for text in types if text in known}
+        return cls(texts, values, _types(types, places, texts))
 
     def column(self, codes: Codes) -> bytes:
         """Return a column of interned label values."""
         return self.values[codes].tobytes()
 
 
-def _types(fleet: Snapshot, values: NDArray[np.uint32], texts: list[str]) -> NDArray[np.uint32]:
-    """Return the index of each instance type; those that are no label's value are appended."""
-    interned = dict(fleet.instance_type_codes)
+def _types(
+    interned: Mapping[str, int], values: Mapping[str, int], texts: list[str]
+) -> NDArray[np.uint32]:
+    """Return the index of each instance type; those that are no label's value are appended.
+
+    `values` has the index of each label's value. None of them may change meanwhile.
+    """
     types = np.zeros(max(interned.values(), default=0) + 1, columns.CODES)
     for text, code in interned.items():
-        place = values.item(fleet.label_values.get(text, 0))
+        place = values.get(text, 0)
         if code and not place:
             place = len(texts)
             texts.append(text)
