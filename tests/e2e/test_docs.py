@@ -1,4 +1,7 @@
-"""What the pages show works as it stands: every manifest, the client, and the example agent."""
+"""What the pages show works as it stands: every manifest, the client, and the example agent.
+
+A block of `yaml` is a manifest that applies; what is none, or is wrong on purpose, is `yml`.
+"""
 
 from __future__ import annotations
 

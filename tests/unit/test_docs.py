@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +31,7 @@ from cubesched.handlers.node_conditions import CONDITIONS
 from cubesched.handlers.node_status import SCHEDULABLE
 from cubesched.manifests.judging import PLUGIN_NOT_INSTALLED
 from cubesched.plugins.registry import FILTERS, SCORES
-from cubesched.policy.lints import LINTS
+from cubesched.policy.lints import DOMINATING_SHARE, LINTS
 from cubesched.relay import fanout, freshness, server, watches
 from cubesched.relay import process as relay_process
 from cubesched.scheduling import (
@@ -45,6 +48,7 @@ from cubesched.scheduling import (
 from cubesched.settings import OperatorSettings
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "deploy" / "examples"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 METRIC = re.compile(r"\b((?:cubesched|scheduler|sandbox)_[a-z]+_[a-z_]+)\b")
@@ -100,6 +104,7 @@ NUMBERS = [
     ("requests", f"after {reporter.FIRST_SECONDS:g} seconds of waiting"),
     ("requests", f"once in {reporter.AGAIN_SECONDS:g} seconds"),
     ("write-policy", f"last {attempts.REFUSAL_SECONDS / 60:g} minutes"),
+    ("write-policy", f"more than {DOMINATING_SHARE * 100:g} % of all weight"),
     ("write-policy", f"`max(topN, {OWN_NODES_WINDOW})`"),
 ]
 """What a page says of a number, made from the constant that it is."""
@@ -163,6 +168,31 @@ def test_the_page_on_policy_names_every_guard_filter_and_score() -> None:
     assert missing == set()
 
 
+def test_the_page_on_plugins_shows_the_code_that_is_tested() -> None:
+    text = (ROOT / "docs" / "write-plugins.md").read_text()
+    files = [*EXAMPLES.rglob("*.py"), *EXAMPLES.rglob("pyproject.toml")]
+    tested = "".join(file.read_text() for file in files)
+
+    shown = re.findall(r"^```(?:python|toml)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    assert len(shown) >= 5
+    assert [code for code in shown if code not in tested] == []
+
+
+def test_the_tests_of_the_example_of_plugins_pass() -> None:
+    folder = EXAMPLES / "python-plugin"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
+
+    answer = subprocess.run(
+        [*command, "-c", os.devnull, f"--rootdir={folder}"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "operator")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
 def test_the_runbook_has_a_row_for_each_word_and_reason_of_a_node() -> None:
     text = (ROOT / "docs" / "runbook.md").read_text()
     rows = "\n".join(line for line in text.splitlines() if line.startswith("| `"))
@@ -206,7 +236,7 @@ def test_lint_prints_what_the_page_on_policy_shows(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     section = (ROOT / "docs" / "write-policy.md").read_text().partition("Check policy before it")[2]
-    manifest, _, rest = section.partition("```yaml\n")[2].partition("```")
+    manifest, _, rest = section.partition("```yml\n")[2].partition("```")
     shown = rest.partition("$ cubesched lint policy/\n")[2].partition("```")[0]
     monkeypatch.chdir(tmp_path)
     Path("policy").mkdir()
