@@ -105,23 +105,21 @@ async def read_objects(transport: Transport) -> Objects:
             for kind in (NODES, REQUESTS, PROFILES, CONFIGS)
         )
     )
-    return Objects(nodes, requests, *_policy(profiles, configs))
-
-
-async def read_policy(transport: Transport) -> tuple[list[PolicyObject], PolicyObject | None]:
-    """List all Profiles and the SchedulerConfig; raises ApiError when a list cannot be read."""
-    return _policy(*await asyncio.gather(*(list_raw(transport, k) for k in (PROFILES, CONFIGS))))
-
-
-def _policy(profiles: Listed, configs: Listed) -> tuple[list[PolicyObject], PolicyObject | None]:
     named = {config.name: config for config in _policy_objects(CONFIGS, configs)}
-    return _policy_objects(PROFILES, profiles), named.get(CONFIG_NAME)
+    return Objects(nodes, requests, _policy_objects(PROFILES, profiles), named.get(CONFIG_NAME))
 
 
 def state_of(objects: Objects, *, without: Entry | None = None) -> LiveState:
     """Fill a fleet with what was listed, but for one request; no report is taken yet."""
-    clock = SystemClock()
     compiled = compile_set(objects.profiles, objects.config, Surroundings(is_elsewhere=True))
+    return state_under(compiled, objects, without=without)
+
+
+def state_under(
+    compiled: CompileResult, objects: Objects, *, without: Entry | None = None
+) -> LiveState:
+    """Fill a fleet as `state_of` does, under another policy than the one that was listed."""
+    clock = SystemClock()
     fleet = Fleet(monotonic=clock.monotonic, wall=clock.wall)
     fleet.configure(_settings_of(objects, compiled))
     quarantines = Quarantines(fleet, clock)

@@ -16,7 +16,7 @@ from cubesched.manifests.judging import Held, judge
 from cubesched.manifests.objects import Manifest, read_objects
 from cubesched.manifests.sources import read_sources
 from cubesched.plugins.listing import Surroundings
-from cubesched.settings import from_environment
+from cubesched.settings import NODE_METRICS_LAYOUTS, from_environment
 
 _DETAILS: Final = """
 Compiles SchedulerProfiles and the SchedulerConfig as one set, as the operator does, and checks
@@ -24,9 +24,10 @@ SandboxNodes and SandboxRequests; other kinds are passed over. FILE is a file, a
 *.yaml and *.yml in it and below, but for hidden ones) or - for standard input.
 
 With --cluster the set is what the cluster holds, with the files put over it by name: what it would
-be once they are applied. Needs list on SchedulerProfiles and SchedulerConfigs (role
-cubesched-viewer). Python plugins are checked as far as they are installed here; no grpc plugin is
-contacted."""
+be once they are applied. Its filters and scores are tried on the nodes as they are now. Needs list
+on the four kinds (role cubesched-viewer) and Redis; without Redis a line says so, and what nodes
+measure is not looked at. Python plugins are checked as far as they are installed here; no grpc
+plugin is contacted."""
 
 _EXAMPLES: Final = """\
   cubesched lint policies/                    every file in a folder
@@ -47,6 +48,12 @@ def register(subparsers: Subparsers) -> None:
     add("--cluster", action="store_true", help="check the files over what the cluster holds")
     add("--kubeconfig", metavar="FILE", help="with --cluster; default: as kubectl finds it")
     add("--context", metavar="NAME", help="with --cluster: context of the kubeconfig")
+    add("--redis-url", metavar="URL", help="with --cluster (env CUBESCHED_REDIS_URL)")
+    add(
+        "--node-metrics-layout",
+        choices=NODE_METRICS_LAYOUTS,
+        help="with --cluster (env CUBESCHED_NODE_METRICS_LAYOUT)",
+    )
     add("--strict", action="store_true", help="let warnings fail as errors do")
     add(
         "--plugin-directory",
@@ -59,32 +66,38 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the files; 1 when something is wrong with them."""
-    if not args.cluster and (args.kubeconfig or args.context):
-        raise UsageError(
-            "--kubeconfig and --context are for --cluster; see `cubesched lint --help`"
-        )
+    _check_use(args)
+    settings = from_environment(os.environ)
     found = list(_read(args.files))
-    held = asyncio.run(_held(args)) if args.cluster else Held()
-    directory = args.plugin_directory or from_environment(os.environ).plugin_directory
-    report = judge(found, held, Surroundings(plugin_directory=directory))
+    directory = args.plugin_directory or settings.plugin_directory
+    around = Surroundings(plugin_directory=directory)
+    if args.cluster:
+        from cubesched.cli.lint_cluster import Cluster  # noqa: PLC0415 - slow imports
+
+        reading = Cluster.read(
+            args.kubeconfig,
+            args.context,
+            redis_url=args.redis_url or settings.redis_url,
+            layout=args.node_metrics_layout or settings.node_metrics_layout,
+        )
+        cluster = asyncio.run(reading)
+        report = judge(found, cluster.held, around, cluster.look)
+    else:
+        report = judge(found, Held(), around)
     print_report(report, args.output, over_cluster=args.cluster)
     return 1 if _is_failure(report, is_strict=args.strict) else 0
+
+
+def _check_use(args: argparse.Namespace) -> None:
+    for option in ("kubeconfig", "context", "redis_url", "node_metrics_layout"):
+        if getattr(args, option) and not args.cluster:
+            flag = option.replace("_", "-")
+            raise UsageError(f"--{flag} is for --cluster; see `cubesched lint --help`")
 
 
 def _read(paths: list[str]) -> Iterator[Manifest | Skipped | Finding]:
     for source in read_sources(paths):
         yield from read_objects(source)
-
-
-async def _held(args: argparse.Namespace) -> Held:
-    # Slow imports, which only this needs.
-    from cubesched.adapters.cluster.connection import AiohttpTransport, connect  # noqa: PLC0415
-    from cubesched.app.livestate import read_policy  # noqa: PLC0415
-
-    connection = await connect(args.kubeconfig, args.context)
-    async with AiohttpTransport(connection) as transport:
-        profiles, config = await read_policy(transport)
-    return Held(profiles, config)
 
 
 def _is_failure(report: Report, *, is_strict: bool) -> bool:

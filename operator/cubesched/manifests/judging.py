@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,6 +31,7 @@ from cubesched.policy.objects import (
     ProblemList,
     printable,
 )
+from cubesched.policy.policyset import PolicySet
 from cubesched.policy.reading import entries, read
 
 PLUGIN_NOT_INSTALLED: Final = "PluginNotInstalled"
@@ -49,8 +50,15 @@ class Held:
     config: PolicyObject | None = None
 
 
+Look = Callable[[PolicySet], Iterable[Problem]]
+"""What the live fleet shows to be odd about a set."""
+
+
 def judge(
-    found: Iterable[Manifest | Skipped | Finding], held: Held, around: Surroundings
+    found: Iterable[Manifest | Skipped | Finding],
+    held: Held,
+    around: Surroundings,
+    look: Look = lambda _: (),
 ) -> Report:
     """Return everything that is wrong or worth a warning; no socket is contacted."""
     everything = list(found)
@@ -61,7 +69,7 @@ def judge(
     for manifest in manifests:
         findings += _by_itself(manifest, around)
         findings += policy.take(manifest)
-    findings += policy.compiled(around)
+    findings += policy.compiled(around, look)
     return Report(
         sorted(findings, key=_order),
         [Judged(m.title, m.source) for m in manifests] + policy.from_cluster(),
@@ -118,12 +126,13 @@ class _Policy:
             is_alone = first is not manifest or not manifest.has_name or is_other
             (self._alone if is_alone else self._set).append(manifest)
 
-    def compiled(self, around: Surroundings) -> Iterator[Finding]:
+    def compiled(self, around: Surroundings, look: Look) -> Iterator[Finding]:
         """Yield what the compiler says about the set, and about what stands alone."""
         config = self._config()
         result = compile_set(self._profiles(), config, around)
+        warnings = [*result.warnings, *(look(result.policy) if result.policy else ())]
         yield from (self._finding(problem, "error") for problem in result.problems)
-        yield from (self._finding(warning, "warning") for warning in result.warnings)
+        yield from (self._finding(warning, "warning") for warning in warnings)
         for manifest in self._alone:
             subject = manifest.subject()
             if manifest.kind == PROFILE_KIND:

@@ -22,8 +22,10 @@ from cubesched.core.pipeline import (
 )
 from cubesched.core.request import Request
 from cubesched.core.snapshot import Bools, Ints, Safety, Snapshot
+from cubesched.plugins.builtin.filters.node_labels import NodeLabels
 from cubesched.plugins.builtin.filters.scarce_resource import ScarceResource
 from cubesched.plugins.cel.plugins import ExprFilter, ExprScore
+from cubesched.policy.compiler import SOURCE_CUSTOM
 from cubesched.policy.objects import CONFIG_KIND, CONFIG_NAME, PROFILE_KIND, Problem
 from cubesched.policy.policyset import CompiledProfile, PolicySet
 
@@ -44,13 +46,26 @@ def is_known(fleet: Snapshot) -> bool:
     return bool((fleet.safety == Safety.OK).any()) and not awaited
 
 
-def look(profile: CompiledProfile, fleet: Snapshot) -> Iterator[Problem]:
-    """Yield a warning for each filter that no live node passes, and each score that is constant."""
+def look_at_set(policy: PolicySet, fleet: Snapshot, *, is_measured: bool) -> Iterator[Problem]:
+    """Yield every warning about what people have written."""
+    yield from look_at_limits(policy, fleet)
+    for profile in policy.profiles:
+        if profile.source == SOURCE_CUSTOM and is_known(fleet):
+            yield from look(profile, fleet, is_measured=is_measured)
+
+
+def look(
+    profile: CompiledProfile, fleet: Snapshot, *, is_measured: bool = True
+) -> Iterator[Problem]:
+    """Yield a warning for each filter that no live node passes, and each score that is constant.
+
+    `is_measured` false: no node's report was read, so only what nodes keep can be judged.
+    """
     request = _anybody(profile)
     rows = fleet.safety == Safety.OK
     for plugin in profile.pipeline.local_filters:
-        if _depends_on_request(plugin):
-            continue  # it may pass some for another request
+        if _depends_on_request(plugin) or not (is_measured or _asks_what_lasts(plugin)):
+            continue  # it may pass some for another request, or at another time
         mask = _mask(plugin, fleet, request, profile)
         if mask is None:
             continue
@@ -112,7 +127,8 @@ def _why_constant(
 ) -> str:
     """Say why an expression rates all these nodes alike; empty where it tells some apart."""
     plugin = entry.plugin
-    if rows.size < 2 or not isinstance(plugin, ExprScore) or not _rates_what_lasts(plugin):
+    is_expression = isinstance(plugin, ExprScore) and plugin.program.root.per_node
+    if rows.size < 2 or not is_expression or not _asks_what_lasts(plugin):
         return ""
     try:
         with np.errstate(all="ignore"):
@@ -126,10 +142,12 @@ def _why_constant(
     return "it rates all live nodes alike"
 
 
-def _rates_what_lasts(plugin: ExprScore) -> bool:
-    program = plugin.program
-    facts = set(_FACT.findall(program.text))
-    return program.root.per_node and facts <= LASTING and not _depends_on_request(plugin)
+def _asks_what_lasts(plugin: object) -> bool:
+    """Tell whether the answer depends on nothing but what nodes keep."""
+    if isinstance(plugin, ExprFilter | ExprScore):
+        facts = set(_FACT.findall(plugin.program.text))
+        return facts <= LASTING and not _depends_on_request(plugin)
+    return isinstance(plugin, NodeLabels)
 
 
 def _problem(

@@ -109,7 +109,7 @@ def test_github_gets_annotations_of_which_nothing_breaks_out(
         ((".",), ". holds no file that ends in .yaml or .yml"),
         ((), "the following arguments are required: FILE"),
         (("a", "-o", "xml"), "invalid choice: 'xml'"),
-        (("a", "--context", "c"), "--kubeconfig and --context are for --cluster"),
+        (("a", "--context", "c"), "--context is for --cluster"),
     ],
 )
 def test_wrong_use_is_one_line_and_code_2(

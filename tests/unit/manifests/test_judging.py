@@ -8,8 +8,12 @@ from tests.unit.manifests.looking import PROFILE, lines_of, profile, report_of
 from tests.unit.policy.builders import a_config, a_profile
 
 from cubesched.manifests.findings import CLUSTER, Judged
-from cubesched.manifests.judging import Held
+from cubesched.manifests.judging import Held, judge
+from cubesched.manifests.objects import read_objects
+from cubesched.manifests.sources import Source
 from cubesched.plugins.listing import Surroundings
+from cubesched.policy.objects import PROFILE_KIND, Problem
+from cubesched.policy.policyset import PolicySet
 
 NODE = """\
 apiVersion: cubesched.io/v1alpha1
@@ -168,3 +172,33 @@ def test_a_grpc_plugin_is_judged_and_not_called() -> None:
         assert "is not within /run/cube" in report_of(text).findings[0].message
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+def test_what_live_nodes_show_stands_in_the_line_of_the_object() -> None:
+    def look(policy: PolicySet) -> list[Problem]:
+        return [
+            Problem(PROFILE_KIND, profile.name, "spec.filters[0]", "is odd", "FilterPassesNoNode")
+            for profile in policy.profiles
+        ]
+
+    text = profile(spec="  default: true\n  filters:\n  - name: scarce_resource\n")
+    found = list(read_objects(Source("a.yaml", text)))
+    held = Held([a_profile("held")])
+
+    assert [
+        (f.source, f.place and f.place.line, f.severity, f.text)
+        for f in judge(found, held, Surroundings(), look).findings
+    ] == [
+        (
+            "a.yaml",
+            7,
+            "warning",
+            "SchedulerProfile/burst: FilterPassesNoNode: spec.filters[0]: is odd",
+        ),
+        (
+            CLUSTER,
+            None,
+            "warning",
+            "SchedulerProfile/held: FilterPassesNoNode: spec.filters[0]: is odd",
+        ),
+    ]

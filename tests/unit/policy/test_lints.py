@@ -11,7 +11,7 @@ from cubesched.plugins.cel.facts import NODE
 from cubesched.policy.compiler import compile_set
 from cubesched.policy.factory import FACTORY_PROFILES
 from cubesched.policy.lints import LINTS
-from cubesched.policy.livelints import LASTING, is_known, look, look_at_limits
+from cubesched.policy.livelints import LASTING, is_known, look, look_at_limits, look_at_set
 from cubesched.policy.objects import PolicyObject
 
 EVERYWHERE = {"labels": {"workload": "a"}}
@@ -208,6 +208,29 @@ def test_a_score_of_what_nodes_keep_that_tells_none_apart_is_warned_of(text: str
 )
 def test_other_scores_are_not(spec: dict[str, Any]) -> None:
     assert seen(TIERS, **spec) == []
+
+
+def test_without_reports_only_what_nodes_keep_is_judged() -> None:
+    filters = [
+        expr("load", "node.cpu_load < 0.0"),
+        expr("tier", "node.labels['tier'] == 'wood'"),
+        {"name": "node_labels", "args": {"matchLabels": {"tier": "wood"}}},
+    ]
+    policy = compile_set([a_profile("a", filters=filters)], None).policy
+    assert policy is not None
+
+    def places(*, is_measured: bool) -> list[str]:
+        return [found.path for found in look_at_set(policy, TIERS, is_measured=is_measured)]
+
+    assert places(is_measured=True) == [f"spec.filters[{index}]" for index in range(3)]
+    assert places(is_measured=False) == [f"spec.filters[{index}]" for index in (1, 2)]
+
+
+def test_what_nobody_wrote_is_not_looked_at() -> None:
+    policy = compile_set([], None).policy
+    assert policy is not None
+
+    assert list(look_at_set(policy, TIERS, is_measured=True)) == []
 
 
 @pytest.mark.parametrize(
