@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -43,8 +44,9 @@ class Asking:
     """Called when one that waited for its turn may be tried."""
     tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By request uid."""
-    _at_once: dict[str, int] = field(default_factory=dict)
-    _rooms: dict[str, list[tuple[Rank, Item]]] = field(default_factory=dict)
+    _at_once: Counter[str] = field(default_factory=Counter)
+    """How many decisions of each Profile wait."""
+    _rooms: dict[str, list[Rank]] = field(default_factory=dict)
     """For each Profile with all places taken: who is next, by priority, then age."""
     _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -55,10 +57,10 @@ class Asking:
     def begin(self, item: Item, entry: Entry, asked: Undecided) -> None:
         """Ask the plugins for one request; its item stays busy until they have answered."""
         profile = asked.pipeline.profile
-        if self._at_once.get(profile, 0) >= MOST_AT_ONCE:
-            heappush(self._rooms.setdefault(profile, []), (item.rank, item))
+        if self._at_once[profile] >= MOST_AT_ONCE:
+            heappush(self._rooms.setdefault(profile, []), item.rank)
             return
-        self._at_once[profile] = self._at_once.get(profile, 0) + 1
+        self._at_once[profile] += 1
         task = asyncio.get_running_loop().create_task(self._run(item, entry, asked))
         self.tasks[item.uid] = task
         task.add_done_callback(lambda _: self._ended(item.uid, profile))
@@ -68,6 +70,15 @@ class Asking:
         entry, task = change.after, self.tasks.get(change.uid)
         if task is not None and (entry is None or entry.phase != "Pending"):
             task.cancel()
+
+    def call_next(self) -> None:
+        """Have the first that waits for its turn tried, one of each Profile with a place left.
+
+        A place may stay empty: who was called last was placed or refused without any question, or
+        is gone.
+        """
+        for profile in [each for each in self._rooms if self._at_once[each] < MOST_AT_ONCE]:
+            self._call(profile)
 
     def room_freed(self) -> None:
         """Note that another reservation may be possible now."""
@@ -120,12 +131,19 @@ class Asking:
     def _ended(self, uid: str, profile: str) -> None:
         del self.tasks[uid]
         self._at_once[profile] -= 1
-        room = self._rooms.get(profile)
-        while room and self._at_once[profile] < MOST_AT_ONCE:
-            _, item = heappop(room)
-            if self.queue.items.get(item.uid) is item and item.where == "busy":
+        if not self._at_once[profile]:
+            del self._at_once[profile]
+        if profile in self._rooms:
+            self._call(profile)
+
+    def _call(self, profile: str) -> None:
+        room = self._rooms[profile]
+        while room:
+            uid = heappop(room)[-1]
+            item = self.queue.items.get(uid)
+            if item is not None and item.where == "busy" and uid not in self.tasks:
                 self.queue.make_ready(item)
                 self.moved()
                 break
         if not room:
-            self._rooms.pop(profile, None)
+            del self._rooms[profile]

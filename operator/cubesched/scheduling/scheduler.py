@@ -183,6 +183,7 @@ class Scheduler:
             await asyncio.sleep(SWEEP_SECONDS)
             self.reservations.evaluate_overdue()
             self.inflight.give_up_old()
+            self.asking.call_next()
             for part in self.parts:
                 part.sweep()
             self.waking.look_at_passed()
@@ -224,6 +225,7 @@ class Scheduler:
             self.asking.begin(item, entry, answer)
         else:
             self._conclude(item, entry, answer, self.clock.monotonic() - began)
+            self.asking.call_next()
 
     def _conclude(self, item: Item, entry: Entry, answer: Yes | No, seconds: float) -> None:
         """Follow an attempt to what comes of it: a reservation, or waiting."""

@@ -75,6 +75,37 @@ async def test_a_profile_asks_a_few_at_a_time_and_the_first_in_turn_first(world:
     assert {world.phase(name) for name in world.server.objects} == {"Bound"}
 
 
+@in_world(nodes=("n1",))
+async def test_those_in_turn_are_told_when_no_node_is_left_to_ask_about(world: World) -> None:
+    use(world, Slow(seconds=0.5))
+    world.start()
+    for number in range(3 * MOST_AT_ONCE):
+        world.server.create(f"r{number:02}", **SMALL)
+    await settle(0.1)
+    world.put_node("n1", "MODIFIED", spec={"unschedulable": True})
+
+    await settle(4.0)
+
+    told = {world.scheduled(name) for name in world.server.objects}
+    assert told == {("False", "Unschedulable")}
+
+
+@in_world(nodes=("n1",))
+async def test_one_in_turn_that_leaves_this_replica_and_returns_is_placed(world: World) -> None:
+    use(world, Slow(seconds=0.5))
+    world.start()
+    for number in range(MOST_AT_ONCE + 1):
+        world.server.create(f"r{number:02}", **SMALL)
+    await settle(0.1)
+    world.scheduler.share(("other",))
+    world.scheduler.share((world.scheduler.identity,))
+
+    await settle(4.0)
+
+    assert {world.phase(name) for name in world.server.objects} == {"Bound"}
+    assert world.is_at_rest()
+
+
 @in_world(nodes=("n1", "n2"))
 async def test_the_guards_are_asked_again_when_the_answer_comes(world: World) -> None:
     use(world, Slow(seconds=1.0, keeps=lambda node: node == "n1"))
