@@ -120,16 +120,17 @@ class PythonHost(Host):
                 return await self._answer(work, terms.limits.timeout_seconds)
 
     async def _until_free(self, seconds: float) -> None:
-        """Wait while an instance is being made; nothing else runs while it is anybody's turn."""
+        """Wait for what may still be in time: the making of an instance, or a call given up."""
         running = self._worker.running
-        if running is not None and running.is_wanted:
-            made = asyncio.wrap_future(running.done)
-            await asyncio.wait((made,), timeout=seconds)
-            made.cancel()
+        if running is not None and not running.is_overdue:
+            done = asyncio.wrap_future(running.done)
+            await asyncio.wait((done,), timeout=seconds)
+            done.cancel()
         if self._is_closed:
             raise PluginError(self._plugin, "no Profile lists it any more")
         running = self._worker.running
         if running is not None and not running.done.done():
+            running.is_overdue = not running.is_wanted
             raise PluginError(self._plugin, self._stuck())
 
     async def _answer(self, work: Callable[[Wanted], T], seconds: float) -> T:
@@ -139,6 +140,7 @@ class PythonHost(Host):
         try:
             await asyncio.wait((answer,), timeout=seconds)
             if not answer.done():
+                job.is_overdue = True
                 raise PluginError(self._plugin, f"no answer within {seconds * 1000:g} ms")
             if answer.cancelled():
                 raise PluginError(self._plugin, "no Profile lists it any more")

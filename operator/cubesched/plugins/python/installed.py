@@ -192,9 +192,10 @@ class Installed:
 
     def _by_name(self) -> Mapping[str, list[Offer]]:
         if self._offers is None:
-            self._offers = {}
+            found: dict[str, list[Offer]] = {}
             for offer in self._find():
-                self._offers.setdefault(offer.entry.name, []).append(offer)
+                found.setdefault(offer.entry.name, []).append(offer)
+            self._offers = found  # whole at once: threads may ask without the lock
         return self._offers
 
     def _one(self, name: str, kind: str) -> Offered:

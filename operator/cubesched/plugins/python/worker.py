@@ -24,6 +24,8 @@ class Job(Generic[T]):
     def __init__(self, work: Callable[[Wanted], T]) -> None:
         self.done: Future[T] = Future()
         self.is_wanted = True
+        self.is_overdue = False
+        """It was given up because its time was over, and not for want of a need."""
         self._work = work
 
     def give_up(self) -> None:
@@ -64,9 +66,9 @@ class Worker:
 
     @property
     def is_stuck(self) -> bool:
-        """Tell whether something runs that nobody waits for any more."""
+        """Tell whether something runs whose time is over."""
         running = self._running
-        return running is not None and not running.is_wanted and not running.done.done()
+        return running is not None and running.is_overdue and not running.done.done()
 
     @property
     def running_seconds(self) -> float:

@@ -190,9 +190,35 @@ async def test_a_call_that_is_given_up_counts_as_no_failure() -> None:
     with pytest.raises(asyncio.CancelledError):
         await asked
 
-    assert (await world.outcome(world.answer, once)).startswith("an earlier call has not returned")
+    assert world.host.health() == (Health.HEALTHY, "")
     await world.until_free()
     assert await world.outcome(world.answer, once) == "fine"
+
+
+async def test_a_call_waits_for_one_that_was_given_up_before_its_time_was_over() -> None:
+    world = World()
+    given_up = asyncio.create_task(world.outcome(world.hang))
+    await world.until_begun()
+    given_up.cancel()
+    await asyncio.wait((given_up,))
+    asked = asyncio.create_task(world.outcome(world.answer))
+    await asyncio.sleep(0)
+    world.gate.set()
+
+    assert await asked == "fine"
+
+
+async def test_a_call_that_was_given_up_and_never_returns_is_waited_for_once() -> None:
+    world = World()
+    given_up = asyncio.create_task(world.outcome(world.hang))
+    await world.until_begun()
+    given_up.cancel()
+    await asyncio.wait((given_up,))
+
+    assert (await world.outcome(world.answer, HASTY)).startswith("an earlier call has not returned")
+    assert world.host.health()[0] is Health.CIRCUIT_OPEN
+    assert (await world.outcome(world.answer)).startswith("an earlier call has not returned")
+    await world.until_free()
 
 
 async def test_a_call_waits_while_an_instance_is_being_made() -> None:

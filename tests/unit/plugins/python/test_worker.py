@@ -58,7 +58,7 @@ def test_work_given_up_before_its_turn_is_never_begun() -> None:
     assert begun == []
 
 
-def test_work_that_runs_and_is_given_up_is_told_and_holds_the_thread() -> None:
+def test_work_that_runs_over_its_time_is_told_and_holds_the_thread() -> None:
     worker, gate, seen = Worker("plugin-zones"), threading.Event(), list[bool]()
     begun = threading.Event()
 
@@ -71,6 +71,8 @@ def test_work_that_runs_and_is_given_up_is_told_and_holds_the_thread() -> None:
     assert begun.wait(5)
     assert not worker.is_stuck
     job.give_up()
+    assert not worker.is_stuck
+    job.is_overdue = True
     assert worker.is_stuck
     assert worker.running_seconds >= 0
     gate.set()
