@@ -24,7 +24,7 @@ class Hosts:
     def __init__(self) -> None:
         self._hosts: dict[Hashable, Host] = {}
         self._lock = threading.Lock()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._leaving: dict[asyncio.Task[None], Host] = {}
 
     def host(self, key: Hashable, make: Callable[[], HostT]) -> HostT:
         """Return the host of this key, made now if there is none; nothing is started."""
@@ -44,15 +44,16 @@ class Hosts:
             leaving = [self._hosts.pop(key) for key in unused]
         for host in leaving:
             task = asyncio.get_running_loop().create_task(_close_later(host))
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+            self._leaving[task] = host
+            task.add_done_callback(self._leaving.pop)
 
     async def close(self) -> None:
-        """Close every host now."""
-        for task in self._closing:
+        """Close every host now, those too that were to be closed after a while."""
+        leaving = dict(self._leaving)
+        for task in leaving:
             task.cancel()
         with self._lock:
-            hosts = list(self._hosts.values())
+            hosts = [*self._hosts.values(), *leaving.values()]
             self._hosts.clear()
         await asyncio.gather(*(host.close() for host in hosts))
 
@@ -64,7 +65,5 @@ def waiting(pipeline: Pipeline) -> list[Waiting]:
 
 
 async def _close_later(host: Host) -> None:
-    try:
-        await asyncio.sleep(LINGER_SECONDS)
-    finally:
-        await host.close()
+    await asyncio.sleep(LINGER_SECONDS)
+    await host.close()

@@ -11,6 +11,7 @@ from cubesched.api.timestamps import unix_seconds
 from cubesched.core.counterfactuals import Counterfactual, counterfactuals
 from cubesched.core.cycle import decide, decide_waiting, feasible_rows
 from cubesched.core.decision import Placed, Reason, Rejected
+from cubesched.core.errors import PluginError
 from cubesched.core.explaining import explanation, message
 from cubesched.core.pipeline import NoCandidate, Pipeline
 from cubesched.core.request import Request
@@ -135,7 +136,10 @@ class Attempts:
         """Tell whether the chosen node still passes everything that can be asked at once."""
         view = self.fleet.snapshot
         row = view.row_of.get(yes.placed.node)
-        return row is not None and row in feasible_rows(view, yes.request, yes.pipeline)
+        try:
+            return row is not None and row in feasible_rows(view, yes.request, yes.pipeline)
+        except PluginError:  # the next attempt meets it as well, and tells
+            return False
 
     def _prefers_own(self, policy: PolicySet) -> bool:
         return policy.settings.own_nodes_first and not self.alone

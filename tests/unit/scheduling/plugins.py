@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from cubesched.core.errors import PluginError
 from cubesched.core.pipeline import (
+    Filter,
     FilterFailure,
     Health,
     Host,
@@ -70,7 +71,29 @@ class Slow(WaitingFilter):
         return np.array([self.keeps(fleet.names[row]) for row in rows.tolist()], dtype=np.bool_)
 
 
-def waiting_for(*filters: WaitingFilter, failure: str = "fail-closed") -> Pipeline:
+@dataclass
+class Fragile:
+    """Keeps every node at once, until it fails."""
+
+    name: str = "fragile"
+    fails: bool = False
+
+    def keep(self, fleet: Snapshot, request: Request) -> None:
+        if self.fails:
+            raise PluginError(self.name, "broken")
+
+    def reasons(
+        self,
+        fleet: Snapshot,
+        request: Request,
+        rows: Ints,
+    ) -> list[tuple[str, int]]:
+        return [("fragile", rows.size)]
+
+    def nearest(self, fleet: Snapshot, request: Request, rows: Ints) -> None: ...
+
+
+def waiting_for(*filters: Filter | WaitingFilter, failure: str = "fail-closed") -> Pipeline:
     """Return a pipeline with these filters after the guards."""
     return replace(
         a_pipeline(("least_allocated", {}, 1.0)),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.scheduling.plugins import Slow, waiting_for
+from tests.unit.scheduling.plugins import Fragile, Slow, waiting_for
 from tests.unit.scheduling.worlds import World, a_policy, in_world, settle
 
 from cubesched.policy.policyset import CompiledProfile, PolicySet, Route
@@ -118,6 +118,20 @@ async def test_the_guards_are_asked_again_when_the_answer_comes(world: World) ->
 
     assert world.phase() == "Pending"
     assert world.phases().count("Reserved") == 0
+
+
+@in_world()
+async def test_what_breaks_while_a_plugin_thinks_is_told(world: World) -> None:
+    fragile = Fragile()
+    world.policy.current = a_policy(waiting_for(fragile, Slow(seconds=1.0)))
+    world.start()
+    world.server.create("r1")
+    await settle(0.5)
+    fragile.fails = True
+
+    await settle(3.0)
+
+    assert world.scheduled() == ("False", "PluginFailed")
 
 
 @in_world()
