@@ -127,8 +127,9 @@ def _why_constant(
 ) -> str:
     """Say why an expression rates all these nodes alike; empty where it tells some apart."""
     plugin = entry.plugin
-    is_expression = isinstance(plugin, ExprScore) and plugin.program.root.per_node
-    if rows.size < 2 or not is_expression or not _asks_what_lasts(plugin):
+    if rows.size < 2 or not isinstance(plugin, ExprScore):
+        return ""
+    if not plugin.program.root.per_node or not _asks_what_lasts(plugin):
         return ""
     try:
         with np.errstate(all="ignore"):
