@@ -10,6 +10,8 @@ from cubesched.plugins.hosts import waiting
 from cubesched.policy.active import ActivePolicy
 
 LOOK_SECONDS = 1.0
+HOLD_SECONDS = 5.0
+"""A plugin that comes and goes is told so often at most: each time a status is written."""
 
 
 class PluginHealth:
@@ -20,17 +22,19 @@ class PluginHealth:
         self._before: list[tuple[str, Health]] = []
 
     async def run(self) -> None:
-        """Look once a second, for ever."""
+        """Look once a second, and less often after there was news, for ever."""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            self.look()
+            is_news = self.look()
+            await asyncio.sleep(HOLD_SECONDS if is_news else LOOK_SECONDS)
 
-    def look(self) -> None:
-        """Tell whoever asked if anything has changed."""
+    def look(self) -> bool:
+        """Tell whoever asked if anything has changed, and whether it has."""
         now = self.states()
-        if now != self._before:
+        is_news = now != self._before
+        if is_news:
             self._before = now
             self._on_change()
+        return is_news
 
     def states(self) -> list[tuple[str, Health]]:
         """Return (Profile/plugin, health) of every plugin that is waited for."""

@@ -20,6 +20,7 @@ from cubesched.plugins.python.told import told
 from cubesched.plugins.python.worker import Wanted, Worker
 
 T = TypeVar("T")
+STUCK = "an earlier call has not returned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,8 @@ class PythonHost(Host):
     def health(self) -> tuple[Health, str]:
         """Return how it is doing, and in words why it is not healthy."""
         if self._worker.is_stuck:
-            return Health.CIRCUIT_OPEN, self._stuck()
+            # Without the time, which would make a new status of every look.
+            return Health.CIRCUIT_OPEN, STUCK
         for terms in self._listed():
             if terms.breaker.is_open:
                 return Health.CIRCUIT_OPEN, terms.breaker.why
@@ -159,4 +161,4 @@ class PythonHost(Host):
             return list(self._terms.values())
 
     def _stuck(self) -> str:
-        return f"an earlier call has not returned for {self._worker.running_seconds:.1f} s"
+        return f"{STUCK} for {self._worker.running_seconds:.1f} s"

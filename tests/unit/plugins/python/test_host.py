@@ -102,7 +102,7 @@ async def test_a_call_that_outlives_its_time_fails_and_so_does_every_other_until
     assert world.calls == 1
     health, why = world.host.health()
     assert health is Health.CIRCUIT_OPEN
-    assert why.startswith("an earlier call has not returned for 0.")
+    assert why == "an earlier call has not returned"  # the same at each look
 
     await world.until_free()
     assert world.host.health() == (Health.HEALTHY, "")
