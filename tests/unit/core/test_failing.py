@@ -11,7 +11,7 @@ from tests.unit.scheduling.plugins import Slow, waiting_for
 from typing_extensions import override
 
 from cubesched.core import explaining
-from cubesched.core.cycle import at_once, decide, decide_waiting
+from cubesched.core.cycle import at_once, decide, decide_waiting, feasible_rows
 from cubesched.core.decision import Fault, Placed, Reason, Rejected
 from cubesched.core.errors import PluginError
 from cubesched.core.pipeline import Filter, FilterFailure, Judged, Miss, Pipeline
@@ -159,6 +159,15 @@ async def test_its_answer_can_be_explained_on_a_fleet_that_has_changed() -> None
     text = explaining.message(decision, now, a_request(), told)
 
     assert text.endswith("1 excluded by slow, 1 not asked about by slow yet.")
+
+
+async def test_its_answer_keeps_the_same_nodes_on_a_fleet_that_has_changed() -> None:
+    slow = Slow(seconds=0.0, keeps=lambda node: node == "n2")
+    _, told = await decide_waiting(FLEET, a_request(), waiting_for(slow))
+    now = a_snapshot([a_node("n0"), a_node("n1"), a_node("n2")])
+
+    assert feasible_rows(now, a_request(), told).tolist() == [2]
+    assert feasible_rows(a_snapshot([a_node("n1")]), a_request(), told).tolist() == []
 
 
 async def test_its_failure_is_judged_as_any_other() -> None:
