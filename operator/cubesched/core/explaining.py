@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def explanation(
     `helps` is None where that cannot be told: a filter that is waited for has its own say.
     """
     lines = [message(rejected, fleet, request, pipeline)]
-    parts = rejects(fleet, request, pipeline)
+    parts = _up_to_the_failed(rejected, rejects(fleet, request, pipeline))
     lines += [_stage_line(part, fleet, request) for part in parts]
     ending = "\n".join(_help_lines(helps)) if parts and rejected.reason in HELPED else ""
     room = EXPLANATION_MAX_BYTES - len(ending.encode()) - 1
@@ -143,6 +144,13 @@ def _headline(rejected: Rejected, fleet: Snapshot, request: Request, pipeline: P
 def _lost_nodes(rejected: Rejected) -> bool:
     """Tell whether a filter failed on single nodes, so that the counts say it all."""
     return any(count.failed for count in rejected.counts)
+
+
+def _up_to_the_failed(rejected: Rejected, parts: Sequence[Rejects]) -> list[Rejects]:
+    """Leave out a filter that failed as a whole, which has rejected nobody, and what follows it."""
+    if not rejected.failed_plugin or _lost_nodes(rejected):
+        return list(parts)
+    return list(takewhile(lambda part: part.stage.name != rejected.failed_plugin, parts))
 
 
 def _by_text(parts: Sequence[Rejects], fleet: Snapshot, request: Request) -> list[tuple[str, int]]:

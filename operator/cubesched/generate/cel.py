@@ -40,7 +40,10 @@ An expression runs over all nodes at once: a comparison takes about 5 us on 5,00
 _TYPES: Final = """\
 There are `bool`, `int` (64 bits), `double`, `string`, and lists of these. An int and a double never
 mix: write `60.0` beside `node.cpu_util`, or convert. Literals are spelled as in CEL: `60`, `0x3c`,
-`60.0`, `6e1`, `true`, `"a"`, `'a'`, `r"\\d"`, and `\"""a\""\"` over several lines."""
+`60.0`, `6e1`, `true`, `"a"`, `'a'`, `r"\\d"`, and `\"""a\""\"` over several lines.
+
+In YAML, an expression that has `: ` or ` #` in it, or begins with `!` or a quote, stands in quotes
+of the other kind, as in the examples; or on lines of its own below `expr: >-`."""
 _ERRORS: Final = """\
 What has no result is an error **on that node** and no others: a label that is not there, a metric
 that the node never reported, division of ints by 0, ints beyond 64 bits, `int("a")`. As in CEL,

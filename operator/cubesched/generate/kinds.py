@@ -66,6 +66,12 @@ PROFILE: Final = Kind(
         Column("Default", ".spec.default", "boolean", what="Serves what no other does"),
         Column("Mode", ".spec.mode", what="Active or Disabled"),
         Column("Replicas", ".status.replicasOnRevision", what="Replicas that run the set"),
+        Column(
+            "Plugins",
+            _condition("PluginsHealthy", "reason"),
+            is_wide=True,
+            what="How plugins in Python and in other processes do; empty without any",
+        ),
         AGE,
     ),
 )

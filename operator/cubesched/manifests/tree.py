@@ -40,6 +40,10 @@ MAX_REPEATED: Final = 20
 """Keys that stand twice in one document, before the rest is not told."""
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_HINTS: Final = {
+    "mapping values are not allowed in this context": '; put a text with ": " in it in quotes',
+}
+"""What most often helps: an expression with `? :` is easily left bare."""
 _SEPARATOR: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _TAG: Final = "tag:yaml.org,2002:"
 _TAGS: Final[Mapping[str, tuple[type, ...]]] = {
@@ -117,6 +121,7 @@ class Composer:
             mark = error.problem_mark or error.context_mark
             place = self._at(mark.line, mark.column) if mark is not None else self._at(0, 0)
             told = ", ".join(filter(None, (error.context, error.problem)))
+            told += _HINTS.get(error.problem or "", "")
             raise Broken(place, f"not YAML: {told}") from None
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             # PyYAML without its C library meets characters beyond Unicode with chr().

@@ -146,7 +146,10 @@ def _add_risks(write: _Conditions, profile: CompiledProfile) -> None:
     ill = {name: (health, why) for name, (health, why) in told.items() if health != Health.HEALTHY}
     if ill:
         first, _ = next(iter(ill.values()))
-        message = _listed([f"{name}: {why}" for name, (_, why) in ill.items()])
+        names_by_why: dict[str, list[str]] = {}
+        for name, (_, why) in ill.items():
+            names_by_why.setdefault(why, []).append(name)
+        message = _listed([f"{', '.join(names)}: {why}" for why, names in names_by_why.items()])
         write.add("PluginsHealthy", False, first.value, message)
     elif told:
         write.add("PluginsHealthy", True, Health.HEALTHY.value, f"{', '.join(told)} answer.")

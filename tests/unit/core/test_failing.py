@@ -183,6 +183,18 @@ async def test_its_failure_is_judged_as_any_other() -> None:
     assert isinstance(decide(FLEET, a_request(), told), Placed)
 
 
+async def test_a_filter_that_fails_as_a_whole_has_rejected_no_node() -> None:
+    decision, told = await decide_waiting(
+        FLEET, a_request(), waiting_for(Slow(seconds=0.0, fails=True))
+    )
+    assert isinstance(decision, Rejected)
+
+    lines = explaining.explanation(decision, FLEET, a_request(), told, helps=None).splitlines()
+
+    assert lines[0].startswith("Not decided: plugin slow failed (")
+    assert [line.split(":")[0] for line in lines[1:]] == ["  cpu"]
+
+
 def test_what_never_waits_is_decided_without_suspending() -> None:
     steps = decide_waiting(FLEET, a_request(), a_pipeline(("least_allocated", {}, 1.0)))
 

@@ -107,6 +107,7 @@ def test_a_document_that_is_broken_costs_no_other() -> None:
         ("a: !!int x\n", 1, 4, "the tag tag:yaml.org,2002:int cannot be read here"),
         ("a: {<<: 1}\n", 1, 5, "<< must be given a map"),
         ("a: 1\nb: \x00\n", 2, 1, "not YAML: the character '\\x00' is not allowed"),
+        ("a: b ? 1 : 2\n", 1, 10, 'put a text with ": " in it in quotes'),
         ("%YAML 3.0\n---\na: 1\n", 1, 1, "incompatible"),
     ],
 )

@@ -157,6 +157,11 @@ def test_a_warning_that_has_gone_is_worth_a_write(policy: ActivePolicy) -> None:
             ("False", "CircuitOpen"),
             "one: 3 failures; two: no socket",
         ),
+        (
+            [(Health.UNREACHABLE, "no socket"), (Health.UNREACHABLE, "no socket")],
+            ("False", "Unreachable"),
+            "one, two: no socket",
+        ),
     ],
 )
 def test_how_plugins_do_that_are_waited_for_is_told(

@@ -90,7 +90,7 @@ class Plugin(Model):
     model_config = ConfigDict(json_schema_extra=extra(*_type_rules()))
 
     name: Annotated[str, Field(min_length=1, max_length=63)]
-    """The plugin's name, unique in its list; for expr and grpc any name you like."""
+    """The plugin's name, unique in its list; for expr any you like, for grpc one its server has."""
     type: PluginType = "builtin"
     """What kind of plugin it is: builtin; python, a package beside the operator; expr, a CEL
     expression; grpc, a server on a Unix socket. Default: builtin."""

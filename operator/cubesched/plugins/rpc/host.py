@@ -84,7 +84,7 @@ class RpcHost(Host):
                 return Health.CAPABILITY_MISSING, missing
         for line in lines:
             if line.breaker.is_open:
-                return Health.CIRCUIT_OPEN, f"{line.name}: {line.breaker.why}"
+                return Health.CIRCUIT_OPEN, f"{line.name} is left alone, {line.breaker.why}"
         return Health.HEALTHY, ""
 
     @override

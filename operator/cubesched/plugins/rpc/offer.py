@@ -40,7 +40,7 @@ class Offer:
             return f"{self.name} has no {kind}"
         offered = self.filters if kind == "filter" else self.scores
         if offered and name not in offered:
-            return f"{self.name} has no {kind} {name!r}, but {', '.join(sorted(offered))}"
+            return f"{self.name} has no {kind} {name!r}; it has {', '.join(sorted(offered))}"
         return ""
 
     @property

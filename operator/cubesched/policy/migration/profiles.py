@@ -171,5 +171,7 @@ def _name(block: Block, used: Collection[str]) -> str:
         number += 1
         free = f"{name[: _MAX_NAME - 4]}-{number}"
     if free != text:
-        block.note("name", Fate.CHANGED, f"no object may be named {text or 'nothing'}: {free}")
+        block.note(
+            "name", Fate.CHANGED, f"no object may be named {text or 'nothing'}; it becomes {free}"
+        )
     return free

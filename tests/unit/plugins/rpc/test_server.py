@@ -50,7 +50,7 @@ async def test_filters_and_scores_answer_by_name(at: Path) -> None:
     async with world(at.parent) as it:
         assert await it.asked(it.filter("it", "any name")) == KEPT
         assert await it.asked(it.score("it", "idle")) == [90.0] * 3
-        assert await it.asked(it.score("it", "busy")) == "sound has no score 'busy', but idle"
+        assert await it.asked(it.score("it", "busy")) == "sound has no score 'busy'; it has idle"
 
 
 @ONE_LOOP
