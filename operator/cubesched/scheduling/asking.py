@@ -80,6 +80,14 @@ class Asking:
         for profile in [each for each in self._rooms if self._at_once[each] < MOST_AT_ONCE]:
             self._call(profile)
 
+    def policy_changed(self) -> None:
+        """Have everybody tried who waits for a turn: it may need none any more."""
+        for uid in (rank[-1] for room in self._rooms.values() for rank in room):
+            item = self.queue.items.get(uid)
+            if item is not None and item.where == "busy" and uid not in self.tasks:
+                self.queue.make_ready(item)
+        self._rooms.clear()
+
     def room_freed(self) -> None:
         """Note that another reservation may be possible now."""
         self._freed.set()

@@ -147,6 +147,7 @@ class Scheduler:
         """Apply a new policy set: its limits to the fleet, and everything that waits is tried."""
         self.fleet.configure(self.settings)
         self.queueing.wake_all()
+        self.asking.policy_changed()
         self._turn.set()
 
     # The loop

@@ -259,3 +259,55 @@ async def test_stopping_gives_up_what_is_being_asked(world: World) -> None:
 
     assert len(slow.cancelled) == 1
     assert not world.scheduler.asking.tasks
+
+
+@in_world(nodes=("n1", "n2"))
+async def test_a_profile_that_drops_its_plugin_leaves_nobody_waiting_for_a_turn(
+    world: World,
+) -> None:
+    use(world, Slow(seconds=1.0))
+    world.start()
+    for number in range(5 * MOST_AT_ONCE):
+        world.server.create(f"r{number}", **SMALL)
+    await settle(0.1)
+    world.policy.current = a_policy()
+    world.scheduler.policy_changed()
+
+    await settle(0.5)
+    bound_meanwhile = sum(world.phase(name) == "Bound" for name in world.server.objects)
+    await settle(2.0)
+
+    assert bound_meanwhile == 4 * MOST_AT_ONCE
+    assert {world.phase(name) for name in world.server.objects} == {"Bound"}
+
+
+@in_world(nodes=("n1",))
+async def test_those_whose_turn_comes_when_no_node_is_left_are_told_so(world: World) -> None:
+    use(world, Slow(seconds=0.5))
+    world.start()
+    for number in range(5 * MOST_AT_ONCE):
+        world.server.create(f"r{number}", **SMALL)
+    await settle(0.1)
+    world.put_node("n1", "MODIFIED", spec={"unschedulable": True})
+
+    await settle(10.0)
+
+    assert {world.scheduled(name) for name in world.server.objects} == {("False", "Unschedulable")}
+
+
+@in_world(nodes=("n1",))
+async def test_a_request_that_left_and_came_back_takes_its_turn_once(world: World) -> None:
+    slow = Slow(seconds=0.5)
+    use(world, slow)
+    world.start()
+    for number in range(MOST_AT_ONCE + 2):
+        world.server.create(f"r{number:02}", **SMALL)
+    await settle(0.1)
+    world.scheduler.share(("someone-else",))
+    world.scheduler.share((world.scheduler.identity,))
+    for item in world.scheduler.queue.items.values():
+        item.tried_at += 1.0
+
+    await settle(4.0)
+
+    assert {world.phase(name) for name in world.server.objects} == {"Bound"}

@@ -136,7 +136,7 @@ class PythonHost(Host):
             raise PluginError(self._plugin, self._stuck())
 
     async def _answer(self, work: Callable[[Wanted], T], seconds: float) -> T:
-        job = self._worker.submit(work)
+        job = self._worker.submit(self._telling(work))
         answer = asyncio.wrap_future(job.done)
         self._asked = answer
         try:
@@ -146,15 +146,27 @@ class PythonHost(Host):
                 raise PluginError(self._plugin, f"no answer within {seconds * 1000:g} ms")
             if answer.cancelled():
                 raise PluginError(self._plugin, "no Profile lists it any more")
-            if (error := answer.exception()) is not None:
-                raise self._failure(error) from error
+            if isinstance(failure := answer.exception(), PluginError):
+                # Raised anew: the thread may hold its own for a while, and with it this frame.
+                raise type(failure)(failure.plugin, failure.message)
             return answer.result()
         finally:
             answer.cancel()
             job.give_up()
+            self._asked = None
 
-    def _failure(self, error: BaseException) -> PluginError:
-        return error if isinstance(error, PluginError) else PluginError(self._plugin, told(error))
+    def _telling(self, work: Callable[[Wanted], T]) -> Callable[[Wanted], T]:
+        """Put what goes wrong in words in the plugin's thread: those are its own code as well."""
+
+        def telling(wanted: Wanted) -> T:
+            try:
+                return work(wanted)
+            except PluginError:
+                raise
+            except BaseException as error:  # anybody's code
+                raise PluginError(self._plugin, told(error)) from error
+
+        return telling
 
     def _listed(self) -> list[Terms]:
         with self._lock:

@@ -10,7 +10,7 @@ def told(error: BaseException) -> str:
     kind = type(error).__name__
     try:
         text = str(error)
-    except Exception:  # an exception of anybody's code may fail at that as well
+    except BaseException:  # an exception of anybody's code may fail at that as well
         text = "without words"
     line = " ".join(text.split())
     whole = f"{kind}: {line}" if line else kind

@@ -39,6 +39,8 @@ class Job(Generic[T]):
             return
         try:
             answer = self._work(lambda: self.is_wanted)
+        except StopIteration as error:  # what awaits a future cannot be told this one
+            self.done.set_exception(RuntimeError(f"StopIteration {error}".strip()))
         except BaseException as error:  # anybody's code: SystemExit must not end it either
             self.done.set_exception(error)
         else:

@@ -91,6 +91,35 @@ async def test_an_exception_is_the_call_s_failure_in_words() -> None:
     assert await World().outcome(World().fail) == "KeyError: 'zone'"
 
 
+async def test_an_empty_iterator_is_a_failure_and_no_hanging() -> None:
+    def work(_: Wanted) -> str:
+        return next(iter(()))
+
+    assert await World().outcome(work) == "StopIteration"
+
+
+async def test_an_exception_that_cannot_say_what_it_is_ends_nothing() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise SystemExit(1)
+
+    def work(_: Wanted) -> str:
+        raise Mute
+
+    assert await World().outcome(work) == "Mute: without words"
+
+
+async def test_the_words_of_an_exception_are_made_in_the_plugin_s_thread() -> None:
+    class Talks(Exception):
+        def __str__(self) -> str:
+            return threading.current_thread().name
+
+    def work(_: Wanted) -> str:
+        raise Talks
+
+    assert await World().outcome(work) == "Talks: plugin-zones"
+
+
 async def test_a_call_that_outlives_its_time_fails_and_so_does_every_other_until_it_returns() -> (
     None
 ):
@@ -230,6 +259,23 @@ async def test_a_call_waits_while_an_instance_is_being_made() -> None:
     gate.set()
 
     assert await asked == "fine"
+
+
+async def test_a_call_waits_for_an_instance_that_cannot_be_made() -> None:
+    world = World()
+
+    def make(_: Wanted) -> str:
+        assert world.gate.wait(10)
+        raise StopIteration
+
+    world.worker.submit(make)
+    await world.until_begun()
+    asked = asyncio.create_task(world.outcome(world.answer))
+    await asyncio.sleep(0)
+    world.gate.set()
+
+    async with asyncio.timeout(2):
+        assert await asked == "fine"
 
 
 async def test_an_instance_that_takes_too_long_to_be_made_fails_the_call() -> None:
