@@ -31,5 +31,10 @@ class Means:
     @property
     def settings(self) -> Settings:
         """The running policy's settings, or the defaults while there is none."""
-        policy = self.policy.current
-        return policy.settings if policy else Settings()
+        return running_settings(self.policy)
+
+
+def running_settings(policy: Policy) -> Settings:
+    """Return the running policy's settings, or the defaults while there is none."""
+    running = policy.current
+    return running.settings if running else Settings()

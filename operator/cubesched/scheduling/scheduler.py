@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from cubesched.core.decision import Reason
-from cubesched.core.scheduler_settings import Settings
 from cubesched.fleet.entries import Entry
 from cubesched.fleet.fleet import Fleet
 from cubesched.fleet.ledger import Change
@@ -16,7 +16,7 @@ from cubesched.scheduling.asking import Asking
 from cubesched.scheduling.attempts import Attempts, No, Undecided, Yes, class_of
 from cubesched.scheduling.counting import Counting
 from cubesched.scheduling.inflight import InFlight, Intent, Write
-from cubesched.scheduling.means import Means
+from cubesched.scheduling.means import Means, running_settings
 from cubesched.scheduling.modes import Modes
 from cubesched.scheduling.pace import Pace
 from cubesched.scheduling.parts import parts_of
@@ -61,61 +61,67 @@ class Scheduler:
         self.attempts = Attempts(fleet, policy, clock)
         self.inflight = InFlight(writer, clock, self._settled)
         self.modes = Modes(policy, everyone_runs)
-        self.reservations = Reservations(
-            identity=identity,
-            fleet=fleet,
+        self.reservations = self._reservations(meter, new_id)
+        self._pace = Pace(self.inflight, self.reservations, lambda: running_settings(policy))
+        self.means = self._means_with(meter, remover)
+        self.parts = (self.modes, *parts_of(self.means))
+        self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
+        self.waking = Waking(self.queue, self.attempts, clock, self._not_before, self.reporter.note)
+        self.queueing = self._queueing()
+        self._turn = asyncio.Event()
+        self.asking = self._asking()
+        self._turned_at = clock.monotonic()
+        self.stopping = False
+        fleet.on_request = self.meet
+        fleet.helped = self.waking.something_helped
+
+    def _reservations(self, meter: Meter, new_id: Callable[[], str]) -> Reservations:
+        return Reservations(
+            identity=self.identity,
+            fleet=self.fleet,
             inflight=self.inflight,
-            clock=clock,
+            clock=self.clock,
             meter=meter,
             modes=self.modes,
             new_id=new_id,
             redecide=self._redecide,
             members=lambda: self.members,
         )
-        self._pace = Pace(self.inflight, self.reservations, lambda: self.settings)
-        means = Means(
-            fleet=fleet,
-            policy=policy,
+
+    def _means_with(self, meter: Meter, remover: Remover) -> Means:
+        return Means(
+            fleet=self.fleet,
+            policy=self.policy,
             inflight=self.inflight,
             reservations=self.reservations,
-            clock=clock,
+            clock=self.clock,
             meter=meter,
             owns=self.owns,
-            may_reserve=lambda: self._may_begin() and self._pace.allows_another(),
+            may_reserve=self._may_reserve,
             remover=remover,
         )
-        self.parts = (self.modes, *parts_of(means))
-        self.reporter = Reporter(self.queue, self.attempts, self.inflight, events, clock)
-        self.waking = Waking(self.queue, self.attempts, clock, self._not_before, self.reporter.note)
-        self.queueing = Queueing(
+
+    def _queueing(self) -> Queueing:
+        return Queueing(
             queue=self.queue,
-            ledger=fleet.ledger,
+            ledger=self.fleet.ledger,
             inflight=self.inflight,
             waking=self.waking,
             reporter=self.reporter,
             counting=self.counting,
-            clock=clock,
+            clock=self.clock,
             owns=self.owns,
         )
-        self._turn = asyncio.Event()
-        self.asking = Asking(
+
+    def _asking(self) -> Asking:
+        return Asking(
             queue=self.queue,
             attempts=self.attempts,
-            clock=clock,
-            may_reserve=means.may_reserve,
+            clock=self.clock,
+            may_reserve=self._may_reserve,
             concluded=self._conclude,
             moved=self._turn.set,
         )
-        self._turned_at = clock.monotonic()
-        self.stopping = False
-        fleet.on_request = self.meet
-        fleet.helped = self.waking.something_helped
-
-    @property
-    def settings(self) -> Settings:
-        """The running policy's settings, or the defaults while there is none."""
-        policy = self.policy.current
-        return policy.settings if policy else Settings()
 
     def owns(self, uid: str) -> bool:
         """Tell whether a request is this replica's share."""
@@ -145,7 +151,7 @@ class Scheduler:
 
     def policy_changed(self) -> None:
         """Apply a new policy set: its limits to the fleet, and everything that waits is tried."""
-        self.fleet.configure(self.settings)
+        self.fleet.configure(self.means.settings)
         self.queueing.wake_all()
         self.asking.policy_changed()
         self._turn.set()
@@ -172,11 +178,9 @@ class Scheduler:
         due = self.queue.next_due()
         now = self.clock.monotonic()
         pause = SWEEP_SECONDS if due is None else min(SWEEP_SECONDS, max(0.0, due - now))
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._turn.wait()
-        except TimeoutError:
-            return
 
     async def run_sweeps(self) -> None:
         """Do what only time triggers, several times a second, until cancelled."""
@@ -207,7 +211,7 @@ class Scheduler:
         if item is None:
             return False
         entry = self.fleet.ledger.entries.get(item.uid)
-        if entry is None or entry.phase != "Pending" or self._is_over(entry):
+        if entry is None or entry.phase != "Pending" or entry.wishes.is_over(self.clock.wall()):
             self.queue.set_busy(item)
         elif item.uid in self.inflight or item.uid in self.asking:
             self.queue.hold(item, self.clock.monotonic() + 0.02)
@@ -218,6 +222,9 @@ class Scheduler:
     def _may_begin(self) -> bool:
         knows_enough = self.fleet.ledger.exact and self.fleet.nodes_listed
         return knows_enough and not self.stopping
+
+    def _may_reserve(self) -> bool:
+        return self._may_begin() and self._pace.allows_another()
 
     def _try(self, item: Item, entry: Entry) -> None:
         began = self.clock.monotonic()
@@ -254,33 +261,24 @@ class Scheduler:
         if no.reason is Reason.PLUGIN_FAILED:  # it may answer next time, whatever else happens
             self.queue.hold(item, self._not_before(item))
         else:
-            flush = self.settings.flush_interval_seconds * (0.75 + 0.5 * self._random())
+            flush = self.means.settings.flush_interval_seconds * (0.75 + 0.5 * self._random())
             self.queue.park(item, no.key, flush_at=now + flush)
         self.reporter.note(item, entry, no)
 
     def _fail(self, item: Item, entry: Entry, no: No) -> None:
         message, _ = self.attempts.explain(no)
         self.queue.set_busy(item)
-        status = statuses.failed(
-            entry,
-            condition=statuses.SCHEDULED,
-            reason=Reason.NO_CANDIDATE,
-            message=message,
-            wall=self.clock.wall(),
-        )
+        status = statuses.no_candidate(entry, message=message, wall=self.clock.wall())
         self.inflight.start(entry, Intent.END, status)
 
     def _not_before(self, item: Item) -> float:
-        settings = self.settings
+        settings = self.means.settings
         return item.tried_at + self.queue.backoff_seconds(
             item, initial=settings.initial_backoff_seconds, longest=settings.max_backoff_seconds
         )
 
-    def _is_over(self, entry: Entry) -> bool:
-        return entry.wishes.is_over(self.clock.wall())
-
     def _redecide(self, entry: Entry, plan: Plan) -> Plan | None:
-        if self._is_over(entry):
+        if entry.wishes.is_over(self.clock.wall()):
             return None
         answer = self.attempts.attempt(entry, plan.attempts)
         return Plan.of(answer, plan.attempts + 1) if isinstance(answer, Yes) else None

@@ -214,6 +214,13 @@ def failed(entry: Entry, *, condition: str, reason: str, message: str, wall: flo
     )
 
 
+def no_candidate(entry: Entry, *, message: str, wall: float) -> Status:
+    """Pending -> Failed: the Profile says not to wait for a node."""
+    return failed(
+        entry, condition=SCHEDULED, reason=Reason.NO_CANDIDATE, message=message, wall=wall
+    )
+
+
 def node_silent(entry: Entry, *, message: str, wall: float) -> Status:
     """Keep the phase of what an agent has claimed, Ready or not: nobody knows whether it runs."""
     status = copied(entry)
