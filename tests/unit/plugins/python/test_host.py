@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from typing_extensions import override
 
 from cubesched.core.errors import PluginError
 from cubesched.core.pipeline import Circuit, Health
@@ -100,6 +101,7 @@ async def test_an_empty_iterator_is_a_failure_and_no_hanging() -> None:
 
 async def test_an_exception_that_cannot_say_what_it_is_ends_nothing() -> None:
     class Mute(Exception):
+        @override
         def __str__(self) -> str:
             raise SystemExit(1)
 
@@ -111,6 +113,7 @@ async def test_an_exception_that_cannot_say_what_it_is_ends_nothing() -> None:
 
 async def test_the_words_of_an_exception_are_made_in_the_plugin_s_thread() -> None:
     class Talks(Exception):
+        @override
         def __str__(self) -> str:
             return threading.current_thread().name
 
