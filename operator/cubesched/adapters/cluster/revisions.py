@@ -14,6 +14,7 @@ import msgspec
 
 from cubesched.adapters.cluster.answers import error_of
 from cubesched.adapters.cluster.transport import Response, Transport
+from cubesched.core.errors import ApiError
 
 _LOG = logging.getLogger(__name__)
 KEPT: Final = 5
@@ -74,7 +75,11 @@ class RevisionStore:
         )
         if response.status != 200:
             raise error_of(response, "listing the policy records")
-        return sorted(_LIST.decode(response.body).items, key=lambda each: -each.revision)
+        try:
+            stored = _LIST.decode(response.body).items
+        except RecursionError:  # somebody has put in what is nested beyond all measure
+            raise ApiError("the policy records cannot be read: one is nested too deeply") from None
+        return sorted(stored, key=lambda each: -each.revision)
 
     async def _create(self, name: str, data: Mapping[str, Any], revision: int) -> None:
         body = {
@@ -116,6 +121,6 @@ def _check(response: Response, what: str, *allowed: int) -> None:
 def _plain(stored: StoredRevision) -> Any:
     try:
         return msgspec.json.decode(stored.data)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         _LOG.warning("ControllerRevision %s cannot be read", stored.metadata.name)
         return None

@@ -139,3 +139,16 @@ async def test_what_is_no_json_object_is_handed_over_as_it_is() -> None:
     server.stored = {"odd": {"metadata": {"name": "odd"}, "revision": 3}}
 
     assert await store.newest_first() == [("odd", None)]
+
+
+async def test_what_is_nested_beyond_all_measure_is_told_and_ends_nothing() -> None:
+    store, server = a_store()
+    deep = b'{"items": [{"data": ' + b'{"a":' * 5000 + b"1" + b"}" * 5000 + b"}]}"
+
+    async def answer(*_: Any, **__: Any) -> Response:
+        return Response(200, deep)
+
+    server.request = answer  # type: ignore[method-assign]
+
+    with pytest.raises(ApiError, match="nested too deeply"):
+        await store.newest_first()
