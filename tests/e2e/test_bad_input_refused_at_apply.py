@@ -194,3 +194,22 @@ def test_a_node_is_refused_with_the_path(
 
     assert field in message
     assert what in message
+
+
+def nested(depth: int) -> str:
+    """Return args with so many maps inside each other."""
+    return "{a: " * depth + "1" + "}" * depth
+
+
+@pytest.mark.parametrize("field", ["filters", "scores"])
+def test_arguments_that_are_nested_too_deeply_for_any_reader_are_refused(
+    kubectl: Kubectl, field: str
+) -> None:
+    entry = f"{field}: [{{name: mine, type: python, args: %s}}]"
+
+    for deep in (nested(4), nested(2_000), "{a: [[[1]]]}", "{a: {b: [{c: 1}]}}"):
+        message = refusal(kubectl, PROFILE % f"{{default: true, {entry % deep}}}")
+        assert f"spec.{field}[].args: lists and maps are nested more than 3 deep" in message
+    for shallow in (nested(3), "{a: [[1, x]], b: {c: [1.5, true]}}"):
+        answer = applied(kubectl, PROFILE % f"{{default: true, {entry % shallow}}}")
+        assert answer.returncode == 0, answer.stderr

@@ -1,24 +1,28 @@
-"""Two ValidatingAdmissionPolicies: what of a request may change, and what an agent may write.
+"""What else is refused: changes of a request's spec, deep arguments, what agents may not write.
 
-They stand beside the CRDs because a rule on spec inside the schema would run at every status
-write. Nothing in the operator's safety rests on them; they keep clients and agents honest.
+These ValidatingAdmissionPolicies stand beside the CRDs because a rule on spec inside the schema
+would run at every status write, and because no rule of a schema can look at what has none. Nothing
+in the operator's safety rests on them; they keep clients and agents honest.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from cubesched.api import GROUP, NODES, REQUESTS, VERSION
+from cubesched.api import GROUP, NODES, PROFILES, REQUESTS, VERSION
 from cubesched.api.rights import AGENT, GROUPS
 from cubesched.generate.agent_rules import agent_validations, agent_variables, names
 
 MUTABLE_SPEC: Final = ("priority", "paused", "schedulingGates")
 """What a client may change of a request after creation; gates can only be removed."""
 
+MAX_ARGS_DEPTH: Final = 3
+"""Lists and maps inside each other; `args` itself is the first."""
+
 
 def admission() -> list[dict[str, Any]]:
-    """Return both policies with their bindings."""
-    policies = (_immutable_spec(), _agents())
+    """Return all policies with their bindings."""
+    policies = (_immutable_spec(), _shallow_args(), _agents())
     return [entry for policy in policies for entry in (policy, _binding(policy))]
 
 
@@ -52,6 +56,41 @@ def _immutable_spec() -> dict[str, Any]:
                 "message": "spec.schedulingGates can only be removed once a request exists",
             },
         ],
+    )
+
+
+def _shallow_args() -> dict[str, Any]:
+    """Bound what has no schema: readers of JSON fail at some depth, all replicas alike."""
+    return _policy(
+        "cubesched-profile-args",
+        rules=[
+            _rule("CREATE", PROFILES.plural),
+            _rule("UPDATE", PROFILES.plural),
+        ],
+        variables={},
+        validations=[
+            {
+                "expression": (
+                    f"!has(object.spec.{field}) || object.spec.{field}.all(entry,"
+                    " !has(entry.args) || entry.args.all(k,"
+                    f" {_is_shallow('entry.args[k]', MAX_ARGS_DEPTH - 1)}))"
+                ),
+                "message": f"spec.{field}[].args: lists and maps are nested more than"
+                f" {MAX_ARGS_DEPTH} deep",
+            }
+            for field in ("filters", "scores")
+        ],
+    )
+
+
+def _is_shallow(value: str, depth: int) -> str:
+    """Return the expression: lists and maps are at most so many inside each other here."""
+    if depth == 0:
+        return f"type({value}) != map && type({value}) != list"
+    key, item = f"k{depth}", f"i{depth}"
+    return (
+        f"(type({value}) == map ? {value}.all({key}, {_is_shallow(f'{value}[{key}]', depth - 1)})"
+        f" : type({value}) == list ? {value}.all({item}, {_is_shallow(item, depth - 1)}) : true)"
     )
 
 

@@ -30,8 +30,11 @@ async def list_objects(
     transport: Transport, resource: Resource, *, field_selector: str = ""
 ) -> list[dict[str, Any]]:
     """Return every object of the kind as plain JSON; raises ApiError when that is not possible."""
-    listed = await list_raw(transport, resource, field_selector=field_selector)
-    return [msgspec.json.decode(raw) for raw in listed.items]
+    try:
+        listed = await list_raw(transport, resource, field_selector=field_selector)
+        return [msgspec.json.decode(raw) for raw in listed.items]
+    except RecursionError:
+        raise ApiError(f"list of {resource.plural}: one is nested too deeply to be read") from None
 
 
 async def list_raw(
