@@ -68,12 +68,14 @@ class _Walk:
     def take(self, kind: str, name: str, mask: Bools, failed: int = 0) -> None:
         """Keep what `mask` keeps; note whom this stage was the first to reject."""
         alive = self.alive
-        self.alive = alive = (
-            mask.copy() if alive is None else np.bitwise_and(alive, mask, out=alive)
-        )
-        before, self.left = self.left, int(np.count_nonzero(alive))
-        if self.left < before:
-            self.counts.append(StageCount(kind, name, before - self.left, failed))
+        if alive is None:
+            self.alive = alive = mask.copy()
+        else:
+            alive &= mask
+        left = int(np.count_nonzero(alive))
+        if left < self.left:
+            self.counts.append(StageCount(kind, name, self.left - left, failed))
+            self.left = left
 
 
 def decide(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Reason(StrEnum):
@@ -33,9 +34,11 @@ class ResumeReason(StrEnum):
     NODE_NOT_READY = "NodeNotReady"
 
 
-@dataclass(frozen=True, slots=True)
-class StageCount:
-    """How many nodes one guard, constraint or filter was the first to reject."""
+class StageCount(NamedTuple):
+    """How many nodes one guard, constraint or filter was the first to reject.
+
+    A named tuple, and the next likewise: several are made in every decision.
+    """
 
     kind: str
     """guard, constraint or filter."""
@@ -57,8 +60,7 @@ class Fault:
     """On how many nodes of those that were left; 0 means the call as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScorePart:
+class ScorePart(NamedTuple):
     """One score plugin's share in the chosen node's score."""
 
     plugin: str
