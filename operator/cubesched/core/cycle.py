@@ -67,12 +67,11 @@ class _Walk:
 
     def take(self, kind: str, name: str, mask: Bools, failed: int = 0) -> None:
         """Keep what `mask` keeps; note whom this stage was the first to reject."""
-        alive = self.alive
-        if alive is None:
-            self.alive = alive = mask.copy()
+        if self.alive is None:
+            self.alive = mask.copy()
         else:
-            alive &= mask
-        left = int(np.count_nonzero(alive))
+            self.alive &= mask
+        left = int(np.count_nonzero(self.alive))
         if left < self.left:
             self.counts.append(StageCount(kind, name, self.left - left, failed))
             self.left = left
